@@ -1,0 +1,128 @@
+"""One caller's memory in one call: what is recalled, what is stored, and what was asked to be kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from . import identity, transcript
+from .capture import Capture
+from .errors import MemoryConfigurationError, MemoryStoreError
+from .facts import Fact, same
+from .params import InputParams
+from .recall import Recall
+from .store import MemoryStore
+from .telemetry import Summary
+
+
+class Binding:
+    """Everything that belongs to the caller and not to the session; `unbind` lets go of all of it at once."""
+
+    def __init__(
+        self,
+        store: MemoryStore,
+        params: InputParams,
+        summary: Summary,
+        *,
+        tag: str,
+        session_id: str,
+        on_recalled: Callable[[list[Fact], float], None],
+    ) -> None:
+        self.tag, self._session_id = tag, session_id
+        self._store, self._summary = store, summary
+        document_id = identity.document_id_for(session_id)
+        self.recall = Recall(
+            store, params, summary, tag=tag, document_id=document_id, on_recalled=on_recalled
+        )
+        self.capture = Capture(
+            store,
+            summary,
+            tag=tag,
+            document_id=document_id,
+            session_id=session_id,
+            interval=params.capture_interval,
+        )
+        self._remembered: list[Fact] = []
+        self._shown: set[str] = set()
+        self._released = False
+
+    def show(self, facts: Sequence[Fact]) -> None:
+        """Notes which facts this call has seen: no other can be forgotten from it."""
+        self._shown.update(fact.id for fact in facts if fact.id)
+
+    async def remember(self, text: str) -> tuple[Fact, bool]:
+        """Stores one fact; returns it, and whether it is new in this call."""
+        text = transcript.plain(text)
+        if not text:
+            raise MemoryConfigurationError("There is nothing to remember in a blank text.")
+        for fact in self._remembered:
+            if same(fact.text) == same(text):
+                return fact, False
+        # A bare address would be fetched and its page ingested.
+        content = text if " " in text else f"The caller asked to remember: {text}"
+        fact = await self._store.remember(self.tag, content, {"session_id": self._session_id})
+        self._remembered.append(fact)
+        if self._released:  # stored under the wrong person while it was being let go
+            await self._forget_remembered()
+            raise MemoryConfigurationError("The memory was let go while the fact was being stored.")
+        self._summary.remembered += 1
+        self.recall.add(fact)
+        self.show([fact])
+        return fact, True
+
+    async def preview_forget(self, query: str) -> list[Fact]:
+        """What forgetting `query` would take."""
+        found = self.recall.living(await self._store.matching(self.tag, query))
+        self.show(found)
+        return found
+
+    def check_shown(self, ids: Sequence[str]) -> None:
+        """Raises `MemoryConfigurationError` for an id that this call has not shown."""
+        for fact_id in ids:
+            if fact_id not in self._shown:
+                raise MemoryConfigurationError(f"The fact id {fact_id!r} was not shown in this call.")
+
+    async def forget(self, ids: Sequence[str]) -> list[Fact]:
+        """Forgets in the store; what is gone there is gone from this call when it returns or raises."""
+        try:
+            gone = await self._store.forget(self.tag, ids)
+        except MemoryStoreError as error:
+            self.drop(error.forgotten)
+            raise
+        self.drop(gone)
+        return gone
+
+    def drop(self, facts: Sequence[Fact]) -> None:
+        """Takes facts out of what this call knows, and asks for the profile again."""
+        if not facts:
+            return
+        gone = [*facts, *self.recall.known(fact.id for fact in facts)]
+        ids, texts = {fact.id for fact in gone}, {same(fact.text) for fact in gone}
+        self._remembered = [f for f in self._remembered if f.id not in ids and same(f.text) not in texts]
+        self.recall.remove(gone)
+        self.recall.refresh()
+        self._summary.forgotten += len(facts)
+
+    async def release(self) -> None:
+        """Lets go of this caller and deletes what this call has stored for them. Never raises."""
+        self._released = True
+        self.capture.drop_unsent()
+        await self.recall.aclose()
+        await self.capture.flush(within=60.0)
+        try:
+            await self.capture.take_back()
+        except MemoryStoreError as error:
+            self._summary.failed("take back", error)
+        await self._forget_remembered()
+
+    async def _forget_remembered(self) -> None:
+        try:
+            await self._store.forget(self.tag, [fact.id for fact in self._remembered])
+        except MemoryStoreError as error:
+            self._summary.failed("take back", error)
+        else:
+            self._remembered.clear()
+
+    async def aclose(self, flush: float) -> None:
+        """Stores what is left, for at most `flush` seconds, and ends all tasks. Never raises."""
+        await self.capture.flush(flush)
+        await self.recall.aclose()

@@ -1,0 +1,65 @@
+"""The memory block as an item of a chat context: made, found, placed and taken out again."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from livekit.agents import ChatContext
+from livekit.agents.llm import ChatItem, ChatMessage
+
+from . import prompt
+from .facts import Fact
+
+MARK = "supermemory_block"
+"""Key in a message's `extra`: LiveKit copies it, compares nothing by it and sends it to no provider."""
+
+
+def is_block(item: ChatItem) -> bool:
+    """Whether a chat item is a memory block."""
+    return isinstance(item, ChatMessage) and bool(item.extra.get(MARK))
+
+
+def make(facts: Sequence[Fact], created_at: float) -> ChatMessage:
+    """A block of these facts, with the caller's privilege: what callers said is no system text."""
+    text = prompt.block(facts, datetime.now(UTC))
+    return ChatMessage(role="user", content=[text], extra={MARK: True}, created_at=created_at)
+
+
+def strip(chat_ctx: ChatContext) -> None:
+    """Takes every block out."""
+    if any(is_block(item) for item in chat_ctx.items):
+        chat_ctx.items = [item for item in chat_ctx.items if not is_block(item)]
+
+
+def last_user_message(chat_ctx: ChatContext) -> ChatMessage | None:
+    """The caller's last message, in a context without blocks."""
+    for item in reversed(chat_ctx.items):
+        if isinstance(item, ChatMessage) and item.role == "user":
+            return item
+    return None
+
+
+def insert(chat_ctx: ChatContext, facts: Sequence[Fact], before: ChatMessage | None) -> None:
+    """Puts a block just before the message `before`, else behind the first instructions.
+
+    In the last place it would be what the model answers, in the first it would demote the instructions.
+    """
+    items = list(chat_ctx.items)
+    if before is not None:
+        index, created_at = items.index(before), just_before(before)
+    else:
+        index = next((i + 1 for i, item in enumerate(items) if _is_instructions(item)), 0)
+        created_at = items[index - 1].created_at if index else time.time()
+    items.insert(index, make(facts, created_at))
+    chat_ctx.items = items
+
+
+def just_before(message: ChatMessage) -> float:
+    """A time that sorts before `message` and behind all that was there before it."""
+    return message.created_at - 1e-6
+
+
+def _is_instructions(item: ChatItem) -> bool:
+    return isinstance(item, ChatMessage) and item.role in ("system", "developer")

@@ -1,0 +1,187 @@
+"""The write path: what was said in a call becomes one document, in order, without delaying a reply.
+
+Handlers only append to a bounded queue. One worker sends batches of whole lines, one at a time, and is
+the only writer of the document.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import uuid
+from bisect import insort
+from collections.abc import Sequence
+from dataclasses import replace
+
+from .errors import MemoryStoreError
+from .store import MemoryStore
+from .telemetry import Summary
+from .transcript import Line, parse, render
+
+MAX_UNSENT_LINES = 5_000
+"""Lines waiting to be stored; hours of talk with the service away. Past it the oldest are given up."""
+
+MAX_BATCH_CHARACTERS = 50_000
+
+_FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 30.0
+
+
+class Capture:
+    """The transcript of one call on its way to the store."""
+
+    def __init__(
+        self,
+        store: MemoryStore,
+        summary: Summary,
+        *,
+        tag: str,
+        document_id: str,
+        session_id: str,
+        interval: float,
+    ) -> None:
+        self._store, self._summary = store, summary
+        self._tag, self._document_id = tag, document_id
+        self._interval = interval
+        # A lost answer is looked up by number; the writer tells our numbers from those of a call
+        # that used the same session id before us.
+        self._metadata = {"session_id": session_id, "writer": uuid.uuid4().hex[:12]}
+        self._unsent: list[Line] = []
+        self._last_number: int | None = None
+        self._stored: list[Line] = []
+        self._closing = asyncio.Event()
+        self._worker: asyncio.Task[None] | None = None
+
+    def add(self, line: Line) -> None:
+        """Queues one line; those that are not sent yet are kept in the order of their times."""
+        insort(self._unsent, line, key=lambda other: other.when)
+        if len(self._unsent) > MAX_UNSENT_LINES:
+            del self._unsent[0]
+            self._lose(1)
+        if self._worker is None:
+            self._worker = asyncio.create_task(self._work(), name="memory capture")
+
+    def drop_current_turn(self) -> None:
+        """Takes back the caller's lines that the agent has not answered yet."""
+        while self._unsent and self._unsent[-1].speaker == "Caller":
+            self._unsent.pop()
+
+    def drop_unsent(self) -> None:
+        """Takes back all that is not stored yet."""
+        self._unsent.clear()
+
+    async def flush(self, within: float) -> None:
+        """Sends what is left, for at most `within` seconds, and ends the worker. Never raises."""
+        self._closing.set()
+        if self._worker is not None:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(within):
+                    await asyncio.shield(self._worker)
+            self._worker.cancel()
+            await asyncio.gather(self._worker, return_exceptions=True)
+        if self._unsent:
+            self._lose(len(self._unsent))
+            self._unsent.clear()
+
+    async def take_back(self) -> None:
+        """Removes from the store what this call put there. Raises `MemoryStoreError`."""
+        self._unsent.clear()
+        if not self._stored:
+            return
+        ours = {str(line) for line in self._stored}
+        found = await self._store.document(self._tag, self._document_id)
+        kept = [line for line in parse(found[0]) if str(line) not in ours] if found else []
+        if kept:
+            await self._store.replace(self._tag, self._document_id, render(kept))
+        else:
+            await self._store.delete_documents(self._tag, [self._document_id])
+        self._stored.clear()
+
+    async def _work(self) -> None:
+        while not self._closing.is_set() or self._unsent:
+            await self._pause(self._interval)
+            batch = self._next_batch()
+            if batch:
+                await self._send(batch)
+
+    async def _pause(self, seconds: float) -> None:
+        """Waits; the end of the call cuts it short."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._closing.wait()
+
+    def _next_batch(self) -> list[Line]:
+        """The oldest lines, leaving out the caller's current turn: `pause` must be able to drop it."""
+        end = len(self._unsent)
+        if not self._closing.is_set():
+            while end and self._unsent[end - 1].speaker == "Caller":
+                end -= 1
+        size = 0
+        for index, line in enumerate(self._unsent[:end]):
+            size += len(line.text)
+            if index and size > MAX_BATCH_CHARACTERS:
+                end = index
+                break
+        batch, self._unsent[:end] = self._unsent[:end], []
+        return batch
+
+    async def _send(self, batch: Sequence[Line]) -> None:
+        """Stores one batch, however long the service is away; gives up only what it will never take."""
+        pause, numbered, sent = _FIRST_PAUSE, list[Line](), False
+        while True:
+            try:
+                if self._last_number is None:
+                    self._last_number = await self._count_stored()
+                if not numbered:
+                    first = self._last_number + 1
+                    numbered = [replace(line, number=first + index) for index, line in enumerate(batch)]
+                if not (sent and await self._is_stored(numbered)):
+                    sent = True
+                    await self._append(numbered)
+                self._last_number = numbered[-1].number
+                self._stored += numbered
+                self._summary.lines_stored += len(numbered)
+                return
+            except MemoryStoreError as error:
+                self._summary.failed("store", error)
+                if not error.retryable:
+                    self._lose(len(batch))
+                    return
+                sent = sent and error.ambiguous
+                pause = min(max(pause, error.retry_after or 0.0), _LONGEST_PAUSE)
+            if self._closing.is_set():
+                await asyncio.sleep(_FIRST_PAUSE)
+            else:
+                await self._pause(pause)
+            pause = min(pause * 2, _LONGEST_PAUSE)
+
+    async def _append(self, lines: Sequence[Line]) -> None:
+        await self._store.append(
+            self._tag, self._document_id, render(lines), {**self._metadata, "last_line": lines[-1].number}
+        )
+
+    async def _count_stored(self) -> int:
+        """The number of the last line of the document: a reconnected call goes on where it was cut."""
+        found = await self._store.document(self._tag, self._document_id)
+        if found is None:
+            return 0
+        text, metadata = found
+        known = metadata.get("last_line")
+        return max(
+            [line.number for line in parse(text)] + [int(known) if isinstance(known, int | float) else 0]
+        )
+
+    async def _is_stored(self, lines: Sequence[Line]) -> bool:
+        """Whether a request whose answer was lost was carried out all the same."""
+        found = await self._store.document(self._tag, self._document_id)
+        if found is None:
+            return False
+        text, metadata = found
+        same_writer = metadata.get("writer") == self._metadata["writer"]
+        known = metadata.get("last_line")
+        if same_writer and isinstance(known, int | float) and known >= lines[-1].number:
+            return True
+        return str(lines[-1]) in text
+
+    def _lose(self, count: int) -> None:
+        self._summary.lines_lost += count
+        self._summary.warn_once("memory could not store a part of this call; the summary says how many lines")
