@@ -29,7 +29,7 @@ class Binding:
     ) -> None:
         self.tag, self._session_id = tag, session_id
         self._store, self._summary = store, summary
-        document_id = identity.document_id_for(session_id)
+        self._document_id = document_id = identity.document_id_for(session_id)
         self.recall = Recall(
             store, params, summary, tag=tag, document_id=document_id, on_recalled=on_recalled
         )
@@ -83,12 +83,14 @@ class Binding:
 
     async def forget(self, ids: Sequence[str]) -> list[Fact]:
         """Forgets in the store; what is gone there is gone from this call when it returns or raises."""
+        known = [fact.text for fact in self.recall.known(ids) if fact.text]
         try:
-            gone = await self._store.forget(self.tag, ids)
+            gone = await self._store.forget(self.tag, ids, except_document=self._document_id)
         except MemoryStoreError as error:
             self.drop(error.forgotten)
             raise
         self.drop(gone)
+        await self.capture.forget([*known, *(fact.text for fact in gone if fact.text)])
         return gone
 
     def drop(self, facts: Sequence[Fact]) -> None:

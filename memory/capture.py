@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from .errors import MemoryStoreError
+from .forgetting import rewritten
 from .store import MemoryStore
 from .telemetry import Summary
 from .transcript import Line, parse, render
@@ -46,6 +47,10 @@ class Capture:
         # that used the same session id before us.
         self._metadata = {"session_id": session_id, "writer": uuid.uuid4().hex[:12]}
         self._unsent: list[Line] = []
+        self._sending: list[Line] = []
+        self._forgotten: list[str] = []
+        # One writer at a time: a rewrite of the document must not undo an append.
+        self._writing = asyncio.Lock()
         self._last_number: int | None = None
         self._stored: list[Line] = []
         self._closing = asyncio.Event()
@@ -53,12 +58,25 @@ class Capture:
 
     def add(self, line: Line) -> None:
         """Queues one line; those that are not sent yet are kept in the order of their times."""
+        if line.speaker == "Agent" and self._forgotten:
+            [line] = rewritten([line], self._forgotten)
         insort(self._unsent, line, key=lambda other: other.when)
         if len(self._unsent) > MAX_UNSENT_LINES:
             del self._unsent[0]
             self._lose(1)
         if self._worker is None:
             self._worker = asyncio.create_task(self._work(), name="memory capture")
+
+    async def forget(self, facts: Sequence[str]) -> None:
+        """Takes what tells these facts out of this call, stored or not. Raises `MemoryStoreError`.
+
+        From here on the agent's lines are stored without it too, since it reads back what was forgotten.
+        """
+        self._forgotten += facts
+        self._unsent = rewritten(self._unsent, facts)
+        async with self._writing:
+            if self._stored:
+                await self._store.take_out(self._tag, self._document_id, facts)
 
     def drop_current_turn(self) -> None:
         """Takes back the caller's lines that the agent has not answered yet."""
@@ -78,9 +96,10 @@ class Capture:
                     await asyncio.shield(self._worker)
             self._worker.cancel()
             await asyncio.gather(self._worker, return_exceptions=True)
-        if self._unsent:
-            self._lose(len(self._unsent))
-            self._unsent.clear()
+        left = len(self._sending) + len(self._unsent)
+        if left:
+            self._lose(left)
+            self._sending, self._unsent = [], []
 
     async def take_back(self) -> None:
         """Removes from the store what this call put there. Raises `MemoryStoreError`."""
@@ -99,9 +118,10 @@ class Capture:
     async def _work(self) -> None:
         while not self._closing.is_set() or self._unsent:
             await self._pause(self._interval)
-            batch = self._next_batch()
-            if batch:
-                await self._send(batch)
+            self._sending = self._next_batch()
+            if self._sending:
+                await self._send(self._sending)
+                self._sending = []
 
     async def _pause(self, seconds: float) -> None:
         """Waits; the end of the call cuts it short."""
@@ -134,9 +154,10 @@ class Capture:
                 if not numbered:
                     first = self._last_number + 1
                     numbered = [replace(line, number=first + index) for index, line in enumerate(batch)]
-                if not (sent and await self._is_stored(numbered)):
-                    sent = True
-                    await self._append(numbered)
+                async with self._writing:
+                    if not (sent and await self._is_stored(numbered)):
+                        sent = True
+                        await self._append(numbered)
                 self._last_number = numbered[-1].number
                 self._stored += numbered
                 self._summary.lines_stored += len(numbered)

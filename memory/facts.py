@@ -67,9 +67,14 @@ def _usable(fact_id: str | None) -> str:
 
 @dataclass(frozen=True)
 class Detail:
+    """What one fact consists of."""
+
     fact: Fact
-    memories: tuple[str, ...]
-    documents: tuple[str, ...]
+    memories: tuple[str, ...] = ()
+    documents: tuple[str, ...] = ()
+    """Made by `remember`, for this fact alone."""
+    transcripts: tuple[str, ...] = ()
+    """It was said in these, among other things."""
 
 
 def known_memory(item: Any) -> Fact | None:
@@ -158,10 +163,15 @@ def document_detail(answer: Any) -> Detail:
 
 
 def memory_detail(answer: Any) -> Detail:
-    sources = getattr(answer.included, "documents", None) or []
-    documents = tuple(item.id for item in sources if _kind(item) == REMEMBERED)
+    source = getattr(answer.included, "document", None)
+    kind, place = (_kind(source), (source.id,)) if source is not None else (None, ())
     fact = make_fact(answer.id, answer.memory or "", _when(answer), "profile", answer.is_inference)
-    return Detail(fact, (answer.id,), documents)
+    return Detail(
+        fact,
+        memories=(answer.id,),
+        documents=place if kind == REMEMBERED else (),
+        transcripts=place if kind == TRANSCRIPT else (),
+    )
 
 
 def _kind(item: Any) -> object:

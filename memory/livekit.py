@@ -328,6 +328,8 @@ class SupermemoryLiveKit(rtc.EventEmitter[EventName]):
             self._user_turns += 1
             turn = self._binding.recall.commit(item.id, text) if self._binding else None
             begun = min(turn.started_at, item.created_at) if turn else item.created_at
+            if turn is not None and turn.missed:
+                self._keep("Caller", transcript.plain(" ".join(turn.missed)), begun, begun=begun)
             self._keep("Caller", transcript.plain(text), item.created_at, begun=begun)
         elif item.role == "assistant":
             self._keep("Agent", transcript.spoken(text), item.created_at, interrupted=item.interrupted)

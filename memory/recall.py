@@ -55,6 +55,15 @@ class Turn:
     waited: float = 0.0
     answered: bool = False
     reported: bool = False
+    missed: list[str] = field(default_factory=list)
+    """Finals of a turn before it that was dropped, such as by a hook."""
+
+    def leave_out(self, message: str) -> None:
+        """Moves the leading finals that are not part of the turn's message to `missed`."""
+        for index in range(1, len(self.finals)):
+            if same(" ".join(self.finals[index:])) == same(message):
+                self.missed, self.finals = self.finals[:index], self.finals[index:]
+                return
 
 
 class Recall:
@@ -106,10 +115,14 @@ class Recall:
         self._search(turn, " ".join([*self._unanswered, *turn.finals]))
 
     def commit(self, message_id: str, text: str) -> Turn:
-        """The caller's message is in the conversation: the next words begin another turn."""
+        """The caller's message is in the conversation: the next words begin another turn.
+
+        The turn's `missed` then holds what was heard before and is not part of the message.
+        """
         turn = self._turns.get(message_id) or self._turn or Turn()
         self._keep(message_id, turn)
         turn.committed = True
+        turn.leave_out(text)
         self._turn = None
         self._unanswered = [*self._unanswered, text][-3:]
         self._report(turn)

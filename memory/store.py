@@ -55,6 +55,8 @@ from .facts import (
     seconds,
     still_there,
 )
+from .forgetting import rewritten
+from .transcript import parse, render
 
 T = TypeVar("T")
 DEFAULT_TIMEOUT = 15.0
@@ -149,11 +151,13 @@ class MemoryStore:
                 return {"documents": 0, "memories": 0}
             raise
 
-    async def forget(self, tag: str, ids: Sequence[str]) -> list[Fact]:
-        """Forgets exactly these facts, with the remembered documents they came from; returns what is gone.
+    async def forget(self, tag: str, ids: Sequence[str], *, except_document: str = "") -> list[Fact]:
+        """Forgets exactly these facts; returns what is gone.
 
-        Raises `MemoryStoreError` with `.forgotten` when only a part went. An id that is gone already
-        counts as gone.
+        The remembered documents they came from are deleted, and what tells them is taken out of the
+        transcripts they came from, else a search would find it there; `except_document` is left to the
+        caller of this method, who is writing it. Raises `MemoryStoreError` with `.forgotten` when only a
+        part went. An id that is gone already counts as gone.
         """
         wanted = list(dict.fromkeys(ids))
         for fact_id in wanted:
@@ -175,6 +179,17 @@ class MemoryStore:
                     failure = error
             if failure is not None:
                 failed.update(targets)
+        for document_id in sorted(
+            {name for detail in details for name in detail.transcripts} - {except_document}
+        ):
+            told = [d.fact.text for d in details if document_id in d.transcripts]
+            try:
+                await self.take_out(tag, document_id, told)
+            except MemoryStoreError as error:
+                failure = error
+                failed.update(
+                    memory for d in details if document_id in d.transcripts for memory in d.memories
+                )
         gone = [detail.fact for detail in details if not failed & {*detail.memories, *detail.documents}]
         if failed:
             raise MemoryStoreError(
@@ -258,6 +273,14 @@ class MemoryStore:
         update = self._client.documents.update(tag, _checked(document_id), content=content)
         await self._ask(tag, update, check_accepted)
 
+    async def take_out(self, tag: str, document_id: str, facts: Sequence[str]) -> None:
+        """Rewrites a transcript without what tells one of these facts."""
+        found = await self.document(tag, document_id)
+        lines = parse(found[0]) if found else []
+        kept = rewritten(lines, facts)
+        if kept != lines:
+            await self.replace(tag, document_id, render(kept))
+
     async def delete_documents(self, tag: str, ids: Iterable[str]) -> None:
         """Deletes documents by their own ids, with what was learned from them."""
         wanted = [_checked(document_id) for document_id in ids]
@@ -276,7 +299,7 @@ class MemoryStore:
         except MemoryStoreError as error:
             if error.status != 404:
                 raise
-            return Detail(make_fact(fact_id, "", None, "profile", False), (), ())
+            return Detail(make_fact(fact_id, "", None, "profile", False))
 
     async def _pages(
         self, tag: str, kind: Any, parse: Callable[[Any], T | None], include: Any = None

@@ -1,0 +1,309 @@
+"""A voice agent that remembers its callers.
+
+Run with: python3 run.py          (a chat in the terminal, nothing to set up)
+          python agent.py dev     (a worker for LiveKit, see README.md)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+from livekit import rtc
+from livekit.agents import (
+    NOT_GIVEN,
+    AgentServer,
+    AgentSession,
+    JobContext,
+    JobProcess,
+    RunContext,
+    TurnHandlingOptions,
+    UserStateChangedEvent,
+    cli,
+    function_tool,
+    inference,
+    room_io,
+)
+from livekit.plugins import silero
+from supermemory import AsyncSupermemory
+
+import settings
+from memory import InputParams, SupermemoryAgent, SupermemoryLiveKit
+from page_link import PageLink
+
+logger = logging.getLogger("agent")
+settings.load()
+
+LONGEST_CALL = 30 * 60.0
+"""Seconds; an open room costs money for as long as it is open."""
+
+PATIENCE = 15.0
+"""Seconds that a silent caller has to answer after being asked."""
+
+# How long a spoken reply may wait for a search: Supermemory usually answers within 0.2 to 0.5 s.
+PARAMS = InputParams(reply_budget=0.4)
+
+INSTRUCTIONS = """\
+You are a friendly assistant on a voice call. What you say is spoken aloud: one to three short sentences, \
+plain words, no lists, no markdown, no emoji, numbers the way people say them.
+You may know things about the caller from earlier calls. Use them the way a person who remembers would: \
+when they help, without announcing it and without reciting them.
+When the caller asks you to remember something, use the remember tool, and say that it is saved only after \
+the tool says so. When they want something forgotten, use the forget tool and read back what would go first.
+When they say that something is not to be remembered, call do_not_remember. When they say that they are \
+somebody else than you think, call not_me.
+When the caller says goodbye, say goodbye in one sentence and call end_call."""
+
+GREETING = "Greet the caller in one short sentence and ask what you can do for them. {name}"
+BY_NAME = "Use their name if you know it."
+# A phone can be picked up by anybody: caller ID says which phone it is, not who holds it.
+BY_CALLER_ID = "Do not use any name and do not mention anything that you know about them yet."
+
+
+class Assistant(SupermemoryAgent):
+    """The agent's words and tools; swap them for your own."""
+
+    def __init__(self, memory: SupermemoryLiveKit, *, known_by_caller_id: bool = False) -> None:
+        super().__init__(memory, instructions=INSTRUCTIONS)
+        self._greeting = GREETING.format(name=BY_CALLER_ID if known_by_caller_id else BY_NAME)
+
+    async def on_enter(self) -> None:
+        await super().on_enter()
+        self.session.generate_reply(instructions=self._greeting)
+
+    @function_tool
+    async def do_not_remember(self) -> str:
+        """Stop storing this conversation, the caller's current sentence included. Use it when the caller
+        says that something is not to be remembered."""
+        self.memory.pause()
+        return "From here on nothing is stored, until the caller asks to remember again."
+
+    @function_tool
+    async def remember_again(self) -> str:
+        """Store the conversation again. Use it only when the caller asks for it after do_not_remember."""
+        self.memory.resume()
+        return "The conversation is stored again from the next sentence on."
+
+    @function_tool
+    async def not_me(self) -> str:
+        """Let go of the memory of the wrong person. Use it when the caller says that they are not who you
+        take them for."""
+        self.memory.unbind()
+        return "The notes about that person are out of this call, and nothing of it is stored for them."
+
+    @function_tool
+    async def end_call(self, context: RunContext[Any]) -> None:
+        """Hang up. Use it after you have said goodbye."""
+        await context.wait_for_playout()
+        hang_up(context.session)
+
+
+@dataclass
+class Call:
+    """What lives as long as one call; `session.userdata`."""
+
+    ctx: JobContext
+    memory: SupermemoryLiveKit
+    client: AsyncSupermemory
+    caller: str
+    said_goodbye: bool = False
+    patience: asyncio.Task[None] | None = None
+
+    async def aclose(self) -> None:
+        await self.memory.aclose()
+        await self.client.close()
+
+
+def prewarm(process: JobProcess) -> None:
+    # Before the first call, so that no caller waits for a model to load.
+    process.userdata["vad"] = silero.VAD.load()
+    if not settings.livekit_cloud():
+        from local import models
+
+        models.prewarm()
+
+
+async def store_the_call(ctx: JobContext) -> None:
+    # LiveKit gives this up to 300 s, and its shutdown callbacks only 10.
+    with contextlib.suppress(RuntimeError):  # the call ended before it had a session
+        await ctx.primary_session.userdata.aclose()
+
+
+server = AgentServer(setup_fnc=prewarm, drain_timeout=90, shutdown_process_timeout=70)
+
+
+@server.rtc_session(agent_name=settings.agent_name(), on_session_end=store_the_call)
+async def entrypoint(ctx: JobContext) -> None:
+    # Whose memory: a key means Supermemory, none the store on this machine.
+    client, store = settings.memory_client()
+    memory = SupermemoryLiveKit(client=client, params=PARAMS)
+
+    # Who calls: the token server writes it into the dispatch, where the client cannot change it.
+    dispatch = read_dispatch(ctx)
+    if tag := dispatch.get("container_tag"):
+        memory.bind(container_tag=tag, session_id=dispatch.get("session_id"))
+
+    # Connect and start: waiting for LiveKit is necessary, waiting for memory never is.
+    await ctx.connect()
+    if is_superfluous(ctx):
+        ctx.shutdown("another agent is in this call")
+        return
+    identity, phone = dispatch.get("participant_identity", ""), False
+    if not ctx.is_fake_job() and not (tag and identity):
+        # A phone call, or a dispatch by hand: the caller is the first person in the room.
+        caller = await ctx.wait_for_participant()
+        identity, phone = caller.identity, caller.kind == rtc.ParticipantKind.PARTICIPANT_KIND_SIP
+        if not tag:
+            memory.bind(participant=caller, session_id=dispatch.get("session_id"))
+
+    # What hears, thinks and speaks.
+    models, description = await pick_models(ctx)
+    session = AgentSession[Call](userdata=Call(ctx, memory, client, identity), **models)
+    logger.info("call", extra={"memory": store, "memory_state": memory.state, "models": description})
+
+    # Recall before every reply, capture of what is said.
+    memory.attach(session)
+
+    # The page: pause, forget, and what memory did. Before the start, or a fast page finds nobody.
+    await PageLink(ctx, memory, caller=identity, store=store).start()
+
+    # How a call ends: silence, the longest call, a caller who left.
+    session.on("user_state_changed", lambda event: on_silence(session, event))
+    limit = asyncio.get_running_loop().call_later(
+        LONGEST_CALL, say_goodbye, session, "The call has to end now."
+    )
+    session.on("close", lambda _: end_job(session.userdata, limit))
+
+    await session.start(
+        agent=Assistant(memory, known_by_caller_id=phone),
+        room=ctx.room,
+        room_options=room_io.RoomOptions(participant_identity=identity or NOT_GIVEN),
+        # True would let everybody in the room read the prompt, the memory block included.
+        session_host=ctx.simulation_context() is not None or settings.switch("LIVEKIT_SESSION_HOST"),
+    )
+
+
+async def pick_models(ctx: JobContext) -> tuple[dict[str, Any], str]:
+    """The session's models: LiveKit Inference, else what `local/` finds on this machine."""
+    if settings.livekit_cloud():
+        names = {
+            "stt": settings.get("AGENT_STT") or "deepgram/nova-3:en",
+            "llm": settings.get("AGENT_LLM") or "openai/gpt-4.1-mini",
+            "tts": settings.get("AGENT_TTS") or "cartesia/sonic-3",
+        }
+        spoken = {"vad": ctx.proc.userdata["vad"], "turn_handling": turn_handling(cloud=True)}
+        return {**names, **spoken}, "LiveKit Inference"
+    from local import models
+
+    if ctx.is_fake_job():
+        text = await models.for_text_job()
+        typed = TurnHandlingOptions(turn_detection=None)
+        return {
+            "llm": text.llm,
+            "vad": None,
+            "turn_handling": typed,
+            "user_away_timeout": None,
+        }, text.description
+    found = await models.for_worker()
+    heard = {"stt": found.stt, "llm": found.llm, "tts": found.tts}
+    spoken = {"vad": ctx.proc.userdata["vad"], "turn_handling": turn_handling(cloud=False)}
+    return {**heard, **spoken}, found.description
+
+
+def turn_handling(*, cloud: bool) -> TurnHandlingOptions:
+    """When the caller has finished: TURN_DETECTION=audio listens to the voice, text reads the words."""
+    choice = settings.get("TURN_DETECTION") or ("audio" if cloud else "vad")
+    if choice == "audio":
+        # Elsewhere the default would ask LiveKit Cloud.
+        detector: Any = inference.TurnDetector() if cloud else inference.TurnDetector(version="v1-mini")
+    elif choice == "text":
+        from livekit.plugins.turn_detector.multilingual import MultilingualModel
+
+        detector = MultilingualModel()
+    elif choice == "vad":
+        detector = "vad"
+    else:
+        raise settings.SettingsError(f"TURN_DETECTION={choice!r} is not one of audio, text and vad.")
+    options = TurnHandlingOptions(turn_detection=detector)
+    if not cloud:
+        options["interruption"] = {"mode": "vad"}
+    return options
+
+
+def read_dispatch(ctx: JobContext) -> dict[str, str]:
+    """The dispatch's metadata; what is no JSON object of strings counts as absent."""
+    try:
+        found = json.loads(ctx.job.metadata or "{}")
+    except ValueError:
+        found = {}
+    if ctx.is_fake_job() and not found:
+        found = {"container_tag": settings.get("MEMORY_CALLER")}
+    return {k: v for k, v in found.items() if isinstance(v, str) and v} if isinstance(found, dict) else {}
+
+
+def is_superfluous(ctx: JobContext) -> bool:
+    """Whether another agent of this name serves the room: two would talk over each other."""
+    return any(
+        other.kind == rtc.ParticipantKind.PARTICIPANT_KIND_AGENT
+        and other.attributes.get("memory.agent") == settings.agent_name()
+        for other in ctx.room.remote_participants.values()
+    )
+
+
+def on_silence(session: AgentSession[Call], event: UserStateChangedEvent) -> None:
+    """A caller who is silent for long is asked, then told goodbye and hung up on."""
+    call = session.userdata
+    if call.patience is not None:
+        call.patience.cancel()
+        call.patience = None
+    if event.new_state == "away":
+        call.patience = asyncio.create_task(ask_and_wait(session), name="patience")
+
+
+async def ask_and_wait(session: AgentSession[Call]) -> None:
+    await session.generate_reply(
+        instructions="The caller is silent. Ask in one short sentence if they are there."
+    )
+    await asyncio.sleep(PATIENCE)
+    say_goodbye(session, "The caller has been silent for long.")
+
+
+def say_goodbye(session: AgentSession[Call], why: str) -> None:
+    speech = session.generate_reply(
+        instructions=f"{why} Say goodbye in one short sentence.", tool_choice="none"
+    )
+    speech.add_done_callback(lambda _: hang_up(session))
+
+
+def hang_up(session: AgentSession[Call]) -> None:
+    session.userdata.said_goodbye = True
+    session.shutdown()
+
+
+def end_job(call: Call, limit: asyncio.TimerHandle) -> None:
+    """A session that closes ends neither its job nor the room, and an open room costs money."""
+    limit.cancel()
+    if call.said_goodbye or call.caller not in call.ctx.room.remote_participants:
+        # Not on every close: an agent that is replaced must not hang up on its caller.
+        call.ctx.delete_room()
+    call.ctx.shutdown("the call is over")
+
+
+def main() -> None:
+    if set(sys.argv[1:]) & {"start", "dev", "connect"}:
+        try:
+            settings.require("LIVEKIT_URL", "LIVEKIT_API_KEY", "LIVEKIT_API_SECRET")
+            settings.check_memory()
+            turn_handling(cloud=settings.livekit_cloud())
+        except settings.SettingsError as error:
+            sys.exit(str(error))
+    cli.run_app(server)
+
+
+if __name__ == "__main__":
+    main()
