@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
     from supermemory import AsyncSupermemory
@@ -90,9 +91,11 @@ def memory_dir() -> Path:
 
 def livekit_cloud() -> bool:
     """Whether LIVEKIT_URL points to LiveKit Cloud, the home of LiveKit Inference."""
-    from urllib.parse import urlsplit
-
-    host = urlsplit(get("LIVEKIT_URL") or "").hostname or ""
+    address = get("LIVEKIT_URL") or ""
+    try:
+        host = urlsplit(address).hostname or ""
+    except ValueError:
+        raise SettingsError(f"LIVEKIT_URL={address!r} is no address like wss://name.livekit.cloud.") from None
     return host.endswith(".livekit.cloud")
 
 
@@ -119,4 +122,7 @@ def memory_client() -> tuple[AsyncSupermemory, str]:
         return make_client(key, get("SUPERMEMORY_BASE_URL")), "supermemory"
     from memory import embedded
 
-    return embedded.client(memory_dir() / "memory.sqlite3"), "embedded"
+    try:
+        return embedded.client(memory_dir() / "memory.sqlite3"), "embedded"
+    except embedded.EmbeddedMemoryError as error:
+        raise SettingsError(f"{error} MEMORY_DIR chooses the folder.") from None
