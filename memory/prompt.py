@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from .facts import TRANSCRIPT, Fact, Hit, same
+from .forgetting import REPLACEMENT
 from .transcript import Line, parse, plain
 
 MAX_FACT = 300
@@ -52,13 +54,16 @@ def block(facts: Sequence[Fact], now: datetime) -> str:
 def passage(hit: Hit, query: str, *, since: datetime | None) -> Fact | None:
     """A passage of a transcript as a fact: what the caller said in it, or None when that is nothing.
 
-    Only the lines that share a word with `query` are kept, where there are any. With `since`, lines
+    Questions are left out, since they say nothing about who asks, and of the rest only the lines that share
+    a word with `query` are kept, where there are any. With `since`, lines
     said at or after it are left out: they belong to the call that asks.
     """
     lines = parse(hit.fact.text)
     if not lines:  # a fragment of a transcript does not say whose words it holds
         return None if hit.kind == TRANSCRIPT else hit.fact
     said = [line for line in lines if line.speaker == "Caller" and (since is None or line.when < since)]
+    said = [replace(line, text=line.text.replace(REPLACEMENT, "").strip()) for line in said]
+    said = [line for line in said if line.text and not line.text.endswith("?")]
     if not said:
         return None
     asked = words(query)

@@ -148,22 +148,25 @@ def _update(service: Service, request: Request) -> Json:
         raise Refused(404, "Document not found")
     draft = draft_of(body_of(request), needs_content=False, fail=request.fail)
     row = writing.update(service.db, row, draft)
+    if row is None:
+        raise Refused(404, "Document not found")
     service.changed = row["namespace"]
     return {"id": row["key"], "status": row["status"]}
 
 
 def _delete(service: Service, request: Request) -> Json:
     namespace = service.namespace(request)
+    found: list[Row] = []
     errors: list[Json] = []
-    count = 0
-    for key in ids_of(request, 100):
+    for key in dict.fromkeys(ids_of(request, 100)):
         row = service.document(namespace, key)
         if row is None:
             errors.append({"id": key, "error": "Document not found"})
         else:
-            writing.delete(service.db, row)
-            count += 1
-    return {"count": count, "errors": errors}
+            found.append(row)
+    if found:
+        writing.delete(service.db, found)
+    return {"count": len(found), "errors": errors}
 
 
 def _search(service: Service, request: Request) -> Json:

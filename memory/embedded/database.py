@@ -41,11 +41,6 @@ CREATE INDEX items_of_topic ON items (namespace, about);
 CREATE TABLE vectors (
     item INTEGER PRIMARY KEY REFERENCES items ON DELETE CASCADE, model TEXT NOT NULL, vector BLOB NOT NULL
 );
--- Places in a document that must not teach what they taught before.
-CREATE TABLE forgotten (
-    document INTEGER NOT NULL REFERENCES documents ON DELETE CASCADE,
-    line INTEGER NOT NULL, part INTEGER NOT NULL, PRIMARY KEY (document, line, part)
-);
 CREATE VIRTUAL TABLE words USING fts5 (scope, text, tokenize = 'porter unicode61 remove_diacritics 2');
 CREATE TRIGGER items_words AFTER DELETE ON items BEGIN DELETE FROM words WHERE rowid = old.id; END;
 """
@@ -63,10 +58,7 @@ class Busy(Exception):
 
 
 class Database:
-    """One connection to the file. It belongs to the thread that opened it.
-
-    A file that is deleted while it is open is replaced by a new one at the next use.
-    """
+    """One connection to the file, opened at the first use. It belongs to the thread that uses it."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -77,14 +69,18 @@ class Database:
 
     @property
     def connection(self) -> sqlite3.Connection:
-        if self._connection is None or _identity(self.path) != self._identity:
-            self.close()
+        if self._connection is None:
             prepare(self.path)
             with self.guarded():
                 self._connection = _connected(self.path)
             self._identity = _identity(self.path)
             self._opened += 1
         return self._connection
+
+    def renew(self) -> None:
+        """Lets go of a file that was deleted or replaced meanwhile; the next use opens what is there now."""
+        if self._connection is not None and _identity(self.path) != self._identity:
+            self.close()
 
     def rows(self, sql: str, *values: object) -> list[sqlite3.Row]:
         return self.connection.execute(sql, values).fetchall()
@@ -117,12 +113,17 @@ class Database:
         """Takes deleted words out of the search index and the write-ahead log, where they would linger."""
         with self.writing():
             self.run("INSERT INTO words (words) VALUES ('optimize')")
-        self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        self.rows("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def version(self) -> tuple[int, int, int]:
         """Changes with every commit of this or another process; the first number with every new file."""
         seen = self.number("PRAGMA data_version")
         return self._opened, seen, self._changes
+
+    def version_after(self, version: tuple[int, int, int]) -> tuple[int, int, int]:
+        """`version()` when nobody else wrote since `version` and this connection once; else `version`."""
+        opened, seen, changes = version
+        return (opened, seen, changes + 1) if self.version() == (opened, seen, changes + 1) else version
 
     @contextlib.contextmanager
     def guarded(self) -> Iterator[None]:
@@ -188,22 +189,26 @@ def _connected(path: Path) -> sqlite3.Connection:
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute("PRAGMA foreign_keys = ON")
         connection.execute("PRAGMA secure_delete = ON")
-        connection.execute("BEGIN IMMEDIATE")
-        layout = connection.execute("PRAGMA user_version").fetchone()[0]
-        if layout > _LAYOUT:
+        if _layout(connection) == 0:
+            connection.execute("BEGIN IMMEDIATE")
+            if _layout(connection) == 0:  # else another process made the tables while this one waited
+                for statement in _statements(_SCHEMA):
+                    connection.execute(statement)
+                connection.execute(f"PRAGMA user_version = {_LAYOUT}")
+            connection.commit()
+        if _layout(connection) > _LAYOUT:
             raise EmbeddedMemoryError(
                 f"The memory file {str(path)!r} was written by a newer version of this module. Update the "
                 "module, or choose another file."
             )
-        if layout < _LAYOUT:
-            for statement in _statements(_SCHEMA):
-                connection.execute(statement)
-            connection.execute(f"PRAGMA user_version = {_LAYOUT}")
-        connection.commit()
     except BaseException:
         connection.close()
         raise
     return connection
+
+
+def _layout(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
 def _statements(script: str) -> Iterator[str]:

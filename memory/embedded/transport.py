@@ -114,6 +114,7 @@ class EmbeddedTransport(httpx.AsyncBaseTransport):
     def _serve(self, asked: Request) -> tuple[int, Any]:
         try:
             with self._db.guarded():
+                self._db.renew()
                 answer = self._service.answer(asked)
         except Busy:
             return 503, {"error": "The memory file is busy", "details": "Another process is writing to it."}

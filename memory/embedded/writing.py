@@ -1,8 +1,8 @@
 """What is stored, and what becomes of it: passages to search, and memories by the rules of `statements`.
 
-Everything happens within the request: the next search knows it. A line of a document is read once; its
-passages are the record that it was. What is forgotten is deleted, and the place it came from is marked,
-so that it is not learned again from there.
+Everything happens within the request: the next search knows it. A line of a document is read once, until
+it is rewritten; its passages are the record that it was. So a memory that was forgotten is not learned
+again from where it came.
 """
 
 from __future__ import annotations
@@ -62,23 +62,31 @@ def add(db: Database, namespace: str, key: str, draft: Draft) -> Row:
         return _store(db, old, draft, old["content"] + joint + (draft.content or ""), metadata)
 
 
-def update(db: Database, old: Row, draft: Draft) -> Row:
-    """Changes the fields that are given; new content takes the place of the old, with all it taught."""
-    content = old["content"] if draft.content is None else draft.content
-    metadata = json.loads(old["metadata"]) if draft.metadata is None else draft.metadata
+def update(db: Database, document: Row, draft: Draft) -> Row | None:
+    """Changes the fields that are given; new content takes the place of the old, with all it taught.
+
+    None when another process deleted the document meanwhile.
+    """
     with db.writing():
+        # As it is now, under the lock: another process may have appended since it was looked up.
+        old = db.row("SELECT * FROM documents WHERE id = ?", document["id"])
+        if old is None:
+            return None
+        content = old["content"] if draft.content is None else draft.content
+        metadata = json.loads(old["metadata"]) if draft.metadata is None else draft.metadata
         row = _store(db, old, draft, content, metadata)
     if draft.content is not None:
         db.wipe()
     return row
 
 
-def delete(db: Database, document: Row) -> None:
-    """Deletes a document and what it taught; what its memories had replaced holds again."""
+def delete(db: Database, documents: Sequence[Row]) -> None:
+    """Deletes documents and what they taught; what their memories had replaced holds again."""
     with db.writing():
-        topics = _topics(db, "document = ?", document["id"])
-        db.run("DELETE FROM documents WHERE id = ?", document["id"])
-        _settle(db, document["namespace"], topics)
+        for document in documents:
+            topics = _topics(db, "document = ?", document["id"])
+            db.run("DELETE FROM documents WHERE id = ?", document["id"])
+            _settle(db, document["namespace"], topics)
     db.wipe()
 
 
@@ -95,12 +103,6 @@ def forget(db: Database, memories: Sequence[Row]) -> None:
                 memory["version"],
             )
             for version in versions:
-                db.run(
-                    "INSERT OR IGNORE INTO forgotten VALUES (?, ?, ?)",
-                    version["document"],
-                    version["line"],
-                    version["part"],
-                )
                 db.run("DELETE FROM items WHERE id = ?", version["id"])
             _settle(db, memory["namespace"], {memory["about"]})
     db.wipe()
@@ -156,7 +158,6 @@ def _process(db: Database, document: Row, before: str) -> None:
     for number in stale:
         touched |= _topics(db, "document = ? AND line = ?", document["id"], number)
         db.run("DELETE FROM items WHERE document = ? AND line = ?", document["id"], number)
-        db.run("DELETE FROM forgotten WHERE document = ? AND line = ?", document["id"], number)
     for number, line in wanted.items():
         if number not in read or number in stale:
             touched |= _read(db, document, line, single)
@@ -171,16 +172,8 @@ def _read(db: Database, document: Row, line: Line, single: bool) -> set[str]:
     if not document["learn"] or not line.by_caller:
         return set()
     found: list[Statement] = [remembered(line.said, when)] if single else statements(line.said, when)
-    gone = {
-        row["part"]
-        for row in db.rows(
-            "SELECT part FROM forgotten WHERE document = ? AND line = ?", document["id"], line.number
-        )
-    }
     topics: set[str] = set()
     for part, fact in enumerate(found):
-        if part in gone:
-            continue
         item = _item(db, document, line, part, "memory", fact.text, stamp(when), searchable(fact.text))
         db.run(
             "UPDATE items SET static = ?, about = ?, value = ?, denied = ? WHERE id = ?",

@@ -141,6 +141,15 @@ def test_passage_of_this_call_is_left_out_and_of_an_earlier_one_in_the_same_room
     assert prompt.passage(hit(text), "Boston", since=datetime(2026, 1, 1, tzinfo=UTC)) is None
 
 
+def test_passage_leaves_out_questions_and_what_was_forgotten() -> None:
+    """Neither says anything about the caller."""
+    text = (
+        "[1] 2026-02-01T10:00:00.000Z Caller: What should I cook?\n"
+        "[2] 2026-02-01T10:00:05.000Z Caller: [the caller asked to forget something]"
+    )
+    assert prompt.passage(hit(text), "What should I cook?", since=None) is None
+
+
 def test_fragment_of_a_transcript_without_its_speaker_is_left_out() -> None:
     """Nobody knows whose words it holds."""
     assert prompt.passage(hit("and then I moved to Boston"), "Boston", since=None) is None
