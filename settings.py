@@ -117,9 +117,13 @@ def memory_client() -> tuple[AsyncSupermemory, str]:
     """
     key = check_memory()
     if key:
+        from memory.errors import MemoryConfigurationError
         from memory.store import make_client
 
-        return make_client(key, get("SUPERMEMORY_BASE_URL")), "supermemory"
+        try:
+            return make_client(key, get("SUPERMEMORY_BASE_URL")), "supermemory"
+        except MemoryConfigurationError as error:
+            raise SettingsError(str(error)) from None
     from memory import embedded
 
     try:

@@ -53,6 +53,7 @@ class Capture:
         self._writing = asyncio.Lock()
         self._last_number: int | None = None
         self._stored: list[Line] = []
+        self._news = asyncio.Event()
         self._closing = asyncio.Event()
         self._worker: asyncio.Task[None] | None = None
 
@@ -64,6 +65,7 @@ class Capture:
         if len(self._unsent) > MAX_UNSENT_LINES:
             del self._unsent[0]
             self._lose(1)
+        self._news.set()
         if self._worker is None:
             self._worker = asyncio.create_task(self._work(), name="memory capture")
 
@@ -90,6 +92,7 @@ class Capture:
     async def flush(self, within: float) -> None:
         """Sends what is left, for at most `within` seconds, and ends the worker. Never raises."""
         self._closing.set()
+        self._news.set()
         if self._worker is not None:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(within):
@@ -117,7 +120,10 @@ class Capture:
 
     async def _work(self) -> None:
         while not self._closing.is_set() or self._unsent:
-            await self._pause(self._interval)
+            if not self._closing.is_set():
+                await self._news.wait()
+                self._news.clear()
+                await self._pause(self._interval)
             self._sending = self._next_batch()
             if self._sending:
                 await self._send(self._sending)

@@ -26,10 +26,10 @@ PRESENT = word_set(
 
 PAST = word_set(
     """
-    adopted became began bought broke changed divorced divorcing finished founded gave got graduated
-    grew had inherited injured joined learned learnt left lived lost married met moved opened published
+    adopted became began bought broke changed divorced finished founded gave got graduated
+    grew inherited injured joined learned learnt left lived lost married met moved opened published
     quit relocated retired returned sold started stopped studied survived switched taught trained turned
-    was won worked went
+    won worked went
     """
 )
 """Past forms that state something lasting; third person and first are the same."""

@@ -17,8 +17,8 @@ from .grammar import word_set
 MEMORIES, CHUNKS, HYBRID = "memories", "chunks", "hybrid"
 
 _FLOOR = 0.1
-"""The cosine at which two texts have nothing to do with each other, as measured with all-MiniLM-L6-v2: of
-questions that no fact answers 8 % of the pairs stay above a threshold of 0.1, of fitting pairs 98 %."""
+"""The cosine at which two texts have nothing to do with each other. Measured with all-MiniLM-L6-v2 on 60
+facts: a threshold of 0.1 keeps 98 % of 40 fitting pairs, and 8 % of the pairs with 20 stray questions."""
 _PER_BM25 = 0.02
 _CANDIDATES = 500
 _MOST_WORDS = 24
@@ -100,12 +100,12 @@ class Ranking:
         }
         if not kept <= scores.keys():
             scores = {**self._by_words(namespace, words), **scores}
-        found = [
-            (item, min(score, 1.0))
+        found = sorted(
+            (-min(score, 1.0), -item)
             for item, score in scores.items()
-            if score >= max(least, 0.0) and item in kept
-        ]
-        return sorted(found, key=lambda hit: (-hit[1], -hit[0]))
+            if score >= least and score > 0 and item in kept
+        )
+        return [(-item, -score) for score, item in found]
 
     def warm(self) -> None:
         """Loads the model, which takes half a second, before somebody waits for it."""

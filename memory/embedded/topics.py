@@ -48,7 +48,7 @@ _DENIALS = [
     for pattern, positive in (
         (r"(?:is|are) (?:not|no longer) ", "is "),
         (r"(?:does|do|did) not (\w+)", r"\1"),
-        (r"(?:no longer|never|barely|hardly) (\w+)", r"\1"),
+        (r"no longer (\w+)", r"\1"),
         (r"(?:has )?(?:stopped|quit|gave up|given up) (\w+ing)", r"\1"),
         (r"used to (\w+)", r"\1"),
         (r"(?:has|have) no ", "has "),

@@ -167,7 +167,7 @@ def _model() -> Model | None:
         return None
     try:
         return Model(weights, tokenizer)
-    except Exception:
+    except Exception:  # what onnxruntime and tokenizers raise has no common base
         logger.warning("the embedding model could not be loaded; the embedded memory searches by words")
         return None
 

@@ -133,33 +133,38 @@ def _store(db: Database, old: Row, draft: Draft, content: str, metadata: dict[st
     )
     row = db.row("SELECT * FROM documents WHERE id = ?", old["id"])
     assert row is not None
-    if not draft.failed and (content != old["content"] or old["status"] == "failed"):
-        _process(db, row, old["content"] if old["status"] != "failed" else "")
+    if not draft.failed and old["status"] == "failed":
+        _process(db, row)
+    elif not draft.failed and content != old["content"]:
+        _process(db, row, old["content"])
     return row
 
 
-def _process(db: Database, document: Row, before: str) -> None:
-    """Reads the lines that are new or changed, and drops what the gone and changed ones had taught."""
+def _process(db: Database, document: Row, before: str = "") -> None:
+    """Reads the lines that are new or changed, and drops what the gone and changed ones had taught.
+
+    `before` is content that was read already; it saves looking at it again when a call goes on.
+    """
     single = json.loads(document["metadata"]).get("kind") == REMEMBERED
-    parse = lines.whole if single else lines.parse
     content: str = document["content"]
-    if not single and content.startswith(before) and lines.numbered(before):
-        added = content[len(before) :]
-        if lines.numbered(added):  # the usual case: a call goes on
-            content, before = added, ""
-    wanted = parse(content)
-    read = {
-        row["line"] for row in db.rows("SELECT DISTINCT line FROM items WHERE document = ?", document["id"])
-    }
-    stale = {
-        number for number, line in parse(before).items() if number in read and wanted.get(number) != line
-    }
+    added = content[len(before) :] if content.startswith(before) else ""
+    goes_on = not single and lines.numbered(before) and lines.numbered(added)
+    wanted = lines.whole(content) if single else lines.parse(added if goes_on else content)
+    read: dict[int, list[str]] = {}
+    for row in db.rows(
+        "SELECT line, text FROM items WHERE document = ? AND kind = 'chunk' ORDER BY line, part",
+        document["id"],
+    ):
+        read.setdefault(row["line"], []).append(row["text"])
     touched: set[str] = set()
-    for number in stale:
+    for number, passages in read.items():
+        if goes_on or (number in wanted and list(wanted[number].passages()) == passages):
+            continue
         touched |= _topics(db, "document = ? AND line = ?", document["id"], number)
         db.run("DELETE FROM items WHERE document = ? AND line = ?", document["id"], number)
+        read[number] = []
     for number, line in wanted.items():
-        if number not in read or number in stale:
+        if not read.get(number):
             touched |= _read(db, document, line, single)
     _settle(db, document["namespace"], touched)
 

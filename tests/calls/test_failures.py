@@ -1,0 +1,165 @@
+"""The memory service fails in every way; the agent answers all the same."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from livekit.agents import Agent
+from supermemory import AsyncSupermemory
+
+from memory import SupermemoryLiveKit
+from memory.embedded import Faults
+from tests.harness import Call
+from tests.support.waiting import eventually
+
+Make = Callable[..., SupermemoryLiveKit]
+Provoke = Callable[[Faults], None]
+
+MALFORMED = [
+    "html",
+    "truncated",
+    "content_type",
+    "empty",
+    "no_content",
+    "null",
+    "null_lists",
+    "strings",
+    "chunk_only",
+]
+
+
+def call_with(memory: SupermemoryLiveKit, **options: Any) -> Call:
+    call = Call(Agent(instructions="Be brief."), model="All right.", **options)
+    memory.attach(call.session)
+    return call
+
+
+def warnings(caplog: pytest.LogCaptureFixture) -> list[logging.LogRecord]:
+    return [r for r in caplog.records if r.name == "memory" and r.levelno >= logging.WARNING]
+
+
+@pytest.mark.parametrize("how", [*MALFORMED, "chunk_only"])
+async def test_every_malformed_answer_leaves_a_normal_call(
+    remember_for: Make, faults: Faults, caplog: pytest.LogCaptureFixture, how: Any
+) -> None:
+    """Whatever stands at the memory address, the caller is answered; each kind of work warns at most once."""
+    faults.malformed(how, on="profile")
+    faults.malformed(how, on="search")
+    async with call_with(remember_for()) as call:
+        assert await call.says("Where do I live?") == "All right."
+        assert await call.says("What do I eat?") == "All right."
+    assert len(warnings(caplog)) <= 2
+    assert not [record for record in warnings(caplog) if record.levelno > logging.WARNING]
+
+
+@pytest.mark.parametrize(
+    "provoke",
+    [
+        pytest.param(lambda faults: faults.refuse(), id="refused"),
+        pytest.param(lambda faults: faults.reset(), id="reset"),
+        pytest.param(lambda faults: faults.black_hole(), id="black hole"),
+        pytest.param(lambda faults: faults.trickle(0.2), id="trickle"),
+        pytest.param(lambda faults: faults.drop(), id="dropped"),
+        pytest.param(lambda faults: faults.delay(12.0), id="cold start"),
+    ],
+)
+async def test_every_transport_fault_leaves_a_normal_call(
+    remember_for: Make, faults: Faults, provoke: Provoke, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The reply goes out at its deadline; what the service would say later is not waited for."""
+    monkeypatch.setattr("memory.livekit.FLUSH_TIMEOUT", 0.1)
+    provoke(faults)
+    memory = remember_for(recall_timeout=0.2)
+    async with call_with(memory) as call:
+        assert await call.says("Where do I live?") == "All right."
+        assert await call.types("What do I eat?") == "All right."
+        assert len(call.model.requests) == 2
+    assert memory._summary.waited_most <= 0.2 + 0.5
+
+
+@pytest.mark.parametrize(
+    ("status", "advice"),
+    [
+        (401, "SUPERMEMORY_API_KEY"),
+        (402, "balance"),
+        (403, "scoped"),
+        (404, "older than SDK 5"),
+        (409, "busy"),
+        (422, "invalid"),
+        (429, "rate"),
+        (503, "problem of its own"),
+    ],
+)
+async def test_every_refusal_warns_once_per_call_with_what_to_do(
+    remember_for: Make,
+    faults: Faults,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+    status: int,
+    advice: str,
+) -> None:
+    """Ten turns with a wrong key are one line in the log, not twenty."""
+    monkeypatch.setattr("memory.livekit.FLUSH_TIMEOUT", 0.05)
+    faults.status(status, headers={"Retry-After": "30"})
+    async with call_with(remember_for()) as call:
+        for number in range(3):
+            assert await call.says(f"Question number {number} please") == "All right."
+    told = [(record.work, record.advice) for record in warnings(caplog) if hasattr(record, "advice")]
+    assert len(told) == len(set(told))
+    assert {work for work, _ in told} >= {"profile", "search"}
+    assert all(advice in text for _, text in told)
+
+
+async def test_only_what_can_succeed_later_is_sent_again(
+    remember_for: Make, faults: Faults, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A wrong key stays wrong; a busy service does not."""
+    monkeypatch.setattr("memory.capture._FIRST_PAUSE", 0.01)
+    monkeypatch.setattr("memory.livekit.FLUSH_TIMEOUT", 0.3)
+    for status, repeated in ((401, False), (402, False), (422, False), (409, True), (429, True), (500, True)):
+        faults.clear()
+        faults.requests.clear()
+        faults.status(status, on="add")
+        memory = remember_for(session_id=f"room-{status}", capture_interval=0.0)
+        async with call_with(memory) as call:
+            await call.says("I'm vegetarian")
+            await eventually(lambda: faults.seen("add"))
+        await memory.aclose()
+        assert (len(faults.seen("add")) > 1) is repeated, status
+
+
+async def test_handler_of_ours_that_fails_never_reaches_livekit(
+    remember_for: Make, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A TypeError in an event handler would abort the reply."""
+
+    def broken(*_: Any, **__: Any) -> None:
+        raise TypeError("of ours")
+
+    for name in ("hear", "commit", "agent_spoke", "drop_turn", "for_message"):
+        monkeypatch.setattr(f"memory.recall.Recall.{name}", broken)
+    memory = remember_for()
+    memory.on("recalled", broken)
+    async with call_with(memory) as call:
+        assert await call.says("Where do I live?") == "All right."
+        assert await call.says("What do I eat?") == "All right."
+    assert len(call.model.requests) == 2
+    assert any("call goes on" in record.message for record in warnings(caplog))
+
+
+async def test_memory_that_comes_back_is_used_again(
+    remember_for: Make, faults: Faults, client: AsyncSupermemory
+) -> None:
+    """A profile that failed is asked for again at a later turn."""
+    await client.add("alice", content="The caller is vegetarian", metadata={"kind": "remembered"})
+    faults.status(503)
+    async with call_with(remember_for()) as call:
+        await call.says("What should I cook?")
+        assert "vegetarian" not in call.model.requests[-1].prompt
+        faults.clear()
+        await call.says("And what should I eat tomorrow?")
+        await call.says("And what should I eat the day after?")
+    assert "vegetarian" in call.model.requests[-1].prompt
