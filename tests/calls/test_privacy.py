@@ -97,6 +97,6 @@ async def test_summary_line_tells_the_call_in_numbers(
     async with call:
         await call.says("What should I cook?")
     await memory.aclose()
-    [line] = [record for record in caplog.records if record.message == "memory of this call"]
-    assert (line.store, line.searches, line.profiles) == ("embedded", 1, 1)
-    assert (line.lines_stored, line.lines_lost, line.facts_shown) == (2, 0, 1)
+    [line] = [vars(record) for record in caplog.records if record.message == "memory of this call"]
+    assert (line["store"], line["searches"], line["profiles"]) == ("embedded", 1, 1)
+    assert (line["lines_stored"], line["lines_lost"], line["facts_shown"]) == (2, 0, 1)

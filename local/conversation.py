@@ -1,0 +1,317 @@
+"""One call of the terminal chat: the session, what the terminal shows of it, and the commands."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import signal
+import sys
+from typing import Any
+
+from livekit.agents import AgentSession, APIConnectOptions
+from livekit.agents.voice.agent_session import SessionConnectOptions
+from livekit.agents.voice.io import TextOutput
+from supermemory import AsyncSupermemory
+
+import settings
+from memory import (
+    Fact,
+    InputParams,
+    MemoryConfigurationError,
+    MemoryEvent,
+    MemoryStore,
+    MemoryStoreError,
+    SupermemoryAgent,
+    SupermemoryLiveKit,
+    container_tag_for,
+)
+from memory.embedded import EmbeddedMemoryError
+
+from . import models
+from .chat_text import in_full, in_short, lines, memory_is_off, what_failed, which_memory
+from .demo_rules import LINES_TO_TRY
+from .terminal import BOLD, CYAN, RED, Lines, Terminal
+
+INSTRUCTIONS = (
+    "You are a friendly assistant who remembers the people you talk to. You are chatting in a terminal: "
+    "answer in one to three short sentences of plain text, without markdown. Use what you know about the "
+    "caller where it helps. Never say that something was saved or forgotten unless a tool said so."
+)
+GREETING = "Greet the caller in one short sentence, by name if you know it."
+
+HELP = (
+    ("/memory", "what is remembered about you"),
+    ("/forget WORDS", "shows what matches, and asks before it is forgotten"),
+    ("/pause", "remember nothing from here on"),
+    ("/resume", "remember again"),
+    ("/quit", "hang up; the end of input and Ctrl-C do it too"),
+)
+
+_PATIENCE = 1.0
+
+# By default a session ends itself after the fourth failed reply; here a person decides when to give up.
+_KEEP_GOING = SessionConnectOptions(
+    llm_conn_options=APIConnectOptions(max_retry=1, timeout=60.0), max_unrecoverable_errors=sys.maxsize
+)
+
+
+async def converse(caller: str) -> None:
+    """Holds one call with `caller`, from the opening lines to the moment that what was said is stored.
+
+    Raises `settings.SettingsError`, before the call, for a setting that cannot work. Ctrl-C, SIGTERM and
+    a closed window end the call as `/quit` does.
+    """
+    try:
+        client, store_name = settings.memory_client()
+    except (EmbeddedMemoryError, MemoryConfigurationError) as error:
+        raise settings.SettingsError(str(error)) from None
+    try:
+        model, model_sentence = await models.for_chat()
+        terminal = Terminal(sys.stdout)
+        call = _Call(terminal, _MemoryLog(terminal), client, store_name, caller, model)
+        try:
+            _open(terminal, caller, which_memory(store_name), model_sentence)
+            await call.hold()
+        finally:
+            await call.end()
+            await model.aclose()
+    finally:
+        await client.close()
+
+
+class _Call:
+    def __init__(
+        self,
+        terminal: Terminal,
+        log: _MemoryLog,
+        client: AsyncSupermemory,
+        store_name: str,
+        caller: str,
+        model: Any,
+    ) -> None:
+        self._terminal, self._log = terminal, log
+        self._store_name, self._caller = store_name, caller
+        self._store = MemoryStore(client)
+        # A batch a second, so that /memory shows what was just said.
+        self._memory = SupermemoryLiveKit(client=client, params=InputParams(capture_interval=1.0))
+        self._tag = container_tag_for(caller)
+        if self._tag is not None:
+            self._memory.bind(container_tag=self._tag)
+        self._memory.on("recalled", self._on_recalled)
+        self._memory.on("saved", lambda event: terminal.note(f"saved: {in_short(event.facts)}"))
+        self._memory.on("forgotten", lambda event: terminal.note(f"forgotten: {in_short(event.facts)}"))
+        self._session: AgentSession[None] = AgentSession(
+            llm=model,
+            vad=None,
+            turn_handling={"turn_detection": None},
+            conn_options=_KEEP_GOING,
+            user_away_timeout=None,
+        )
+        self._memory.attach(self._session)
+        self._session.output.transcription = _Reply(terminal)
+        self._known_before: list[Fact] = []
+        self._put_back = ""
+
+    async def hold(self) -> None:
+        """Greets, then answers line by line until somebody hangs up."""
+        task = asyncio.current_task()
+        assert task is not None
+        _cancel_on_signals(task)
+        try:
+            self._lines = Lines()
+            self._known_before = await self._facts_at_once()
+            agent = SupermemoryAgent(self._memory, instructions=INSTRUCTIONS)
+            await self._session.start(agent=agent, record=False)
+            await self._greet()
+            while (line := await self._next_line()) is not None and line.split()[0] != "/quit":
+                await self._answer(line)
+        except asyncio.CancelledError:
+            # The wish to leave, not a failure: what follows is the orderly end.
+            task.uncancel()
+            self._terminal.unprompt()
+
+    async def end(self) -> None:
+        """Hangs up and waits until what was said is stored; says what was kept."""
+        await self._session.aclose()
+        storing = asyncio.create_task(self._memory.aclose(), name="chat hangs up")
+        done, _ = await asyncio.wait({storing}, timeout=_PATIENCE)
+        if not done:
+            self._terminal.line("Storing what was said takes a while. Ctrl-C leaves without it.")
+            await storing
+        self._terminal.line(await self._farewell())
+
+    async def _greet(self) -> None:
+        reply = self._session.generate_reply(instructions=GREETING, tool_choice="none")
+        await reply
+        if (error := reply.exception()) is not None:
+            self._complain(error)
+
+    async def _answer(self, line: str) -> None:
+        if line.startswith("/"):
+            await self._command(line)
+            return
+        try:
+            await self._session.run(user_input=line)
+        except Exception as error:
+            self._complain(error)
+
+    async def _command(self, line: str) -> None:
+        name, _, rest = line.partition(" ")
+        if name in ("/memory", "/forget", "/pause", "/resume") and self._tag is None:
+            self._terminal.line(memory_is_off(self._caller))
+        elif name == "/memory":
+            await self._list()
+        elif name == "/forget":
+            await self._forget(rest.strip())
+        elif name == "/pause":
+            self._memory.pause()
+            self._terminal.line("Paused: nothing from here on is remembered. /resume ends it.")
+        elif name == "/resume":
+            self._memory.resume()
+            self._terminal.line("Remembering again, from your next line on.")
+        else:
+            if name != "/help":
+                self._terminal.line(f"There is no command {name}.")
+            for command, what in HELP:
+                self._terminal.line(f"{command:15}{what}")
+
+    async def _list(self) -> None:
+        assert self._tag is not None
+        try:
+            facts = await self._store.facts(self._tag)
+        except MemoryStoreError as error:
+            self._terminal.line(str(error), RED)
+            return
+        if not facts:
+            self._terminal.line("Nothing is remembered about you yet.")
+        for fact in facts:
+            self._terminal.line(in_full(fact))
+        if self._memory.user_turns and self._memory.state == "on":
+            self._terminal.note("what you said in the last seconds may still be on its way")
+
+    async def _forget(self, words: str) -> None:
+        if not words:
+            self._terminal.line("Say what to forget, such as: /forget Lisbon")
+            return
+        try:
+            facts = [fact for fact in await self._memory.preview_forget(words) if fact.id]
+            if not facts:
+                self._terminal.line(f"Nothing that is remembered matches {words!r}.")
+                return
+            for fact in facts:
+                self._terminal.line(in_full(fact))
+            self._terminal.line("Forget this for good? yes or no", BOLD)
+            answer = await self._next_line()
+            if answer is not None and answer.lower().rstrip(".!") in ("yes", "y"):
+                if not await self._memory.forget([fact.id for fact in facts]):
+                    self._terminal.line("Nothing was forgotten.")
+                return
+            self._terminal.line("Nothing was forgotten.")
+            if answer is not None and answer.startswith("/"):
+                self._put_back = answer
+        except (MemoryStoreError, MemoryConfigurationError) as error:
+            self._terminal.line(str(error), RED)
+
+    async def _next_line(self) -> str | None:
+        """What the caller enters next, blank lines skipped; None at the end of input."""
+        if self._put_back:
+            returned, self._put_back = self._put_back, ""
+            return returned
+        while True:
+            self._terminal.prompt()
+            line = await self._lines.next()
+            if line is None:
+                return None
+            if line.strip() or self._lines.typed:
+                self._terminal.entered(line, echo=not self._lines.typed)
+            if line.strip():
+                return line.strip()
+
+    async def _farewell(self) -> str:
+        if self._tag is None:
+            return "Hung up. Memory was off, so nothing was kept."
+        if self._log.lines_lost:
+            return f"Hung up. Stored: {lines(self._log.lines_stored)}. Lost: {lines(self._log.lines_lost)}."
+        if self._store_name != "embedded":
+            stored = lines(self._log.lines_stored)
+            return f"Hung up. Stored: {stored}. Supermemory learns from them within some minutes."
+        facts = await self._facts_at_once()
+        known = {fact.text for fact in self._known_before}
+        if fresh := [fact for fact in facts if fact.text not in known]:
+            self._terminal.note(f"kept from this call: {in_short(fresh, most=8)}")
+        count = "nothing" if not facts else "1 thing" if len(facts) == 1 else f"{len(facts)} things"
+        return f"Hung up. About {self._caller}, {count} will be known next time."
+
+    async def _facts_at_once(self) -> list[Fact]:
+        """All facts, where reading them costs nothing and they are made as soon as something is stored."""
+        if self._tag is None or self._store_name != "embedded":
+            return []
+        with contextlib.suppress(MemoryStoreError):
+            return await self._store.facts(self._tag)
+        return []
+
+    def _on_recalled(self, event: MemoryEvent) -> None:
+        self._terminal.note(
+            f"recalled {len(event.facts)}, waited {event.waited * 1000:.0f} ms: {in_short(event.facts)}"
+        )
+
+    def _complain(self, error: BaseException) -> None:
+        self._terminal.line(f"{what_failed(error)} The chat goes on.", RED)
+
+
+class _Reply(TextOutput):
+    """Where the session's replies go, piece by piece."""
+
+    def __init__(self, terminal: Terminal) -> None:
+        super().__init__(label="terminal", next_in_chain=None)
+        self._terminal = terminal
+
+    async def capture_text(self, text: str) -> None:
+        self._terminal.stream(text)
+
+    def flush(self) -> None:
+        self._terminal.end_reply()
+
+
+class _MemoryLog(logging.Handler):
+    """Shows the memory's warnings as a sentence each, and keeps what its summary says at the end."""
+
+    def __init__(self, terminal: Terminal) -> None:
+        super().__init__(logging.INFO)
+        self._terminal = terminal
+        self._said: set[str] = set()
+        self.lines_stored = self.lines_lost = 0
+        memory = logging.getLogger("memory")
+        memory.addHandler(self)
+        memory.setLevel(logging.INFO)
+        memory.propagate = False
+        # What LiveKit would report of a failed reply is said as a sentence by the chat itself.
+        logging.getLogger("livekit").setLevel(logging.CRITICAL + 1)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.lines_stored = getattr(record, "lines_stored", self.lines_stored)
+        self.lines_lost = getattr(record, "lines_lost", self.lines_lost)
+        if record.levelno >= logging.WARNING:
+            text = record.getMessage()
+            sentence = f"{text[:1].upper()}{text[1:]}. {getattr(record, 'advice', '')}".strip()
+            if sentence not in self._said:
+                self._said.add(sentence)
+                self._terminal.line(sentence, RED)
+
+
+def _cancel_on_signals(task: asyncio.Task[Any]) -> None:
+    """SIGTERM and a closed window cancel `task`, as Ctrl-C does under `asyncio.run`."""
+    for name in ("SIGTERM", "SIGHUP"):
+        if hasattr(signal, name):
+            with contextlib.suppress(NotImplementedError):  # Windows
+                asyncio.get_running_loop().add_signal_handler(getattr(signal, name), task.cancel)
+
+
+def _open(terminal: Terminal, caller: str, memory: str, model: str) -> None:
+    terminal.line(f"A chat that remembers. You are {caller}.", BOLD)
+    terminal.labelled("memory", memory_is_off(caller) if container_tag_for(caller) is None else memory, CYAN)
+    terminal.labelled("model", model, CYAN)
+    for label, line in zip(("try", ""), LINES_TO_TRY, strict=True):
+        terminal.labelled(label, line, CYAN)
+    terminal.line()
