@@ -215,6 +215,15 @@ async def pick_models(ctx: JobContext) -> tuple[dict[str, Any], str]:
     return {**heard, **spoken}, found.description
 
 
+def check_models() -> None:
+    """Raises `SettingsError` where a spoken call would find nothing to hear and speak with."""
+    if not settings.livekit_cloud():
+        from local import models
+
+        if problem := models.worker_problem():
+            raise settings.SettingsError(problem)
+
+
 def turn_handling(*, cloud: bool) -> TurnHandlingOptions:
     """When the caller has finished: TURN_DETECTION=audio listens to the voice, text reads the words."""
     choice = settings.get("TURN_DETECTION") or ("audio" if cloud else "vad")
@@ -300,6 +309,7 @@ def main() -> None:
             settings.require("LIVEKIT_URL", "LIVEKIT_API_KEY", "LIVEKIT_API_SECRET")
             settings.check_memory()
             turn_handling(cloud=settings.livekit_cloud())
+            check_models()
         except settings.SettingsError as error:
             sys.exit(str(error))
     cli.run_app(server)

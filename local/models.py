@@ -20,9 +20,7 @@ import settings
 
 from .demo_llm import DemoLLM
 
-DEFAULT_STT = "deepgram/nova-3:en"
 DEFAULT_LLM = "openai/gpt-4.1-mini"
-DEFAULT_TTS = "cartesia/sonic-3"
 DEFAULT_OPENAI_MODEL = "gpt-4.1-mini"
 
 OLLAMA = "http://127.0.0.1:11434"
@@ -55,19 +53,12 @@ async def for_chat() -> tuple[llm.LLM[Any], str]:
 
 
 async def for_worker() -> Models:
-    """Models for spoken calls.
+    """Models for spoken calls without LiveKit Cloud.
 
-    LiveKit Inference when LIVEKIT_URL is on LiveKit Cloud; elsewhere OpenAI's or this machine's own
-    speech, with the chat's language model. Raises `settings.SettingsError`, in one sentence fit to be
-    a command's last words, when nothing here can hear or speak.
+    OpenAI's speech or this machine's own, with the chat's language model; `agent.py` itself asks LiveKit
+    Inference on LiveKit Cloud. Raises `settings.SettingsError`, in one sentence fit to be a command's last
+    words, when nothing here can hear or speak.
     """
-    if settings.livekit_cloud():
-        hears, thinks, speaks = (
-            settings.get("AGENT_STT") or DEFAULT_STT,
-            settings.get("AGENT_LLM") or DEFAULT_LLM,
-            settings.get("AGENT_TTS") or DEFAULT_TTS,
-        )
-        return Models(hears, thinks, speaks, f"LiveKit Inference: {hears}, {thinks}, {speaks}.")
     if problem := worker_problem():
         raise settings.SettingsError(problem)
 

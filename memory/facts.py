@@ -86,7 +86,13 @@ def known_memory(item: Any) -> Fact | None:
 
 
 def remembered_document(item: Any) -> Fact | None:
-    if _kind(item) != REMEMBERED or not item.content:
+    """A fact that is promised and not read yet; of one that is read, the memories say what still holds."""
+    read = (
+        item.system is not None
+        and item.system.status == "done"
+        and item.system.dreaming_status in (None, "done")
+    )
+    if _kind(item) != REMEMBERED or not item.content or read:
         return None
     return make_fact(DOCUMENT_FACT + item.id, item.content, _when(item), "remembered", False)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -116,6 +117,22 @@ async def test_whole_job_without_any_account_runs_with_the_demo_model(
         await eventually(lambda: "call" in [record.message for record in caplog.records])
     assert "memory of this call" in caplog.text
     assert not [record for record in caplog.records if record.levelname == "ERROR"]
+
+
+async def test_on_livekit_cloud_models_are_inference_strings_and_each_can_be_changed_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What `AgentSession` resolves; no local model is looked for, so `local/` may be deleted."""
+    monkeypatch.setenv("LIVEKIT_URL", "wss://project.livekit.cloud")
+    monkeypatch.setenv("LIVEKIT_API_KEY", "devkey")
+    monkeypatch.setenv("LIVEKIT_API_SECRET", "secret-secret-secret-secret-secret")
+    monkeypatch.setenv("AGENT_TTS", "cartesia/sonic-turbo")
+    monkeypatch.setitem(sys.modules, "local", None)
+    with fake_job() as ctx:
+        ctx.proc.userdata["vad"] = None
+        models, _ = await agent.pick_models(ctx)
+    names = [models[name] for name in ("stt", "llm", "tts")]
+    assert names == ["deepgram/nova-3:en", "openai/gpt-4.1-mini", "cartesia/sonic-turbo"]
 
 
 @pytest.mark.parametrize(

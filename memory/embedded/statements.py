@@ -35,6 +35,7 @@ _SENTENCE_END = re.compile(
     r"(?<!\bMr\.)(?<!\bMs\.)(?<!\bDr\.)(?<!\bSt\.)(?<!\bMrs\.)(?<!\bvs\.)(?<=[.!?\u2026])[\"')]*\s+"
     r"|\s+[-\u2013\u2014]+\s+|;\s+"
 )
+_BRACKETED = re.compile(r"\[[^\]]*\]?")
 _FIRST_PERSON = re.compile(r"(?:I\b|my )", re.IGNORECASE)
 
 
@@ -50,8 +51,9 @@ def statements(said: str, when: datetime) -> list[Statement]:
     `when` dates what was said with words like "tomorrow". Only the first 2,000 characters are read, and
     a sentence longer than 240 is left alone: it stays searchable as it was said.
     """
-    text = tidy(said[:_READ])
-    if phrases.FORGETTING.search(text) or text.startswith("["):
+    # What stands in brackets was put there by a machine: "[the caller asked to forget something]".
+    text = _BRACKETED.sub(". ", tidy(said[:_READ]))
+    if phrases.FORGETTING.search(text):
         return []
     found: dict[str, Statement] = {}
     for sentence in _SENTENCE_END.split(text):

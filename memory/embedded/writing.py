@@ -91,7 +91,10 @@ def delete(db: Database, documents: Sequence[Row]) -> None:
 
 
 def forget(db: Database, memories: Sequence[Row]) -> None:
-    """Deletes memories for good, each with the older versions that it had replaced."""
+    """Deletes memories for good, each with the older versions that it had replaced.
+
+    Search finds the lines they came from no more; their text stays in the document until it is rewritten.
+    """
     with db.writing():
         for memory in memories:
             versions = db.rows(
@@ -104,6 +107,11 @@ def forget(db: Database, memories: Sequence[Row]) -> None:
             )
             for version in versions:
                 db.run("DELETE FROM items WHERE id = ?", version["id"])
+                db.run(
+                    "UPDATE items SET latest = 0 WHERE document = ? AND line = ? AND kind = 'chunk'",
+                    version["document"],
+                    version["line"],
+                )
             _settle(db, memory["namespace"], {memory["about"]})
     db.wipe()
 

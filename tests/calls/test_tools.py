@@ -269,3 +269,11 @@ async def test_what_was_told_in_one_call_and_forgotten_in_the_next_is_nowhere_in
     prompt = call.model.requests[-1].prompt
     assert "Boston" in prompt
     assert "peanuts" not in prompt.split("</caller_memory>")[0]
+
+
+async def test_remembered_fact_that_a_newer_one_replaced_is_not_listed(client: AsyncSupermemory) -> None:
+    """ "I eat meat again": the old wish is history."""
+    store = MemoryStore(client)
+    await store.remember("alice", "I'm vegetarian", {})
+    await store.remember("alice", "I eat meat again", {})
+    assert await texts(client) == ["I eat meat again"]

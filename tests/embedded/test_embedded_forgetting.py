@@ -73,6 +73,7 @@ async def test_older_versions_go_with_the_memory_that_replaced_them(sdk: AsyncSu
     )
     await sdk.memories.forget("anna", ids=[await id_of(sdk, "The caller moved to Chicago.")])
     assert (await sdk.list("anna", "memories")).memories == []
+    assert (await sdk.search("anna", query="Boston or Chicago", threshold=0.0)).results == []
 
 
 async def test_what_was_forgotten_is_not_learned_again_from_the_same_line(sdk: AsyncSupermemory) -> None:

@@ -27,7 +27,9 @@ from memory.embedded import EmbeddedTransport
 
 async def main(path, name, count):
     http = httpx.AsyncClient(transport=EmbeddedTransport(path, vectors=False))
-    sdk = AsyncSupermemory(api_key="test", base_url="http://memory.embedded", http_client=http)
+    sdk = AsyncSupermemory(
+        api_key="test", base_url="http://memory.embedded", http_client=http, max_retries=0
+    )
     print("ready", flush=True)
     sys.stdin.readline()
     for number in range(1, count + 1):

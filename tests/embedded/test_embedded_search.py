@@ -154,7 +154,10 @@ async def test_meaning_finds_what_words_do_not(make_client: MakeClient) -> None:
         == "The caller drives a blue Toyota."
     )
     again = make_client(vectors=True)
-    assert (
-        texts(await again.search("anna", query="my vehicle", threshold=0.1))[0]
-        == "The caller drives a blue Toyota."
+    assert texts(await again.search("anna", query="my vehicle", threshold=0.1))[0] == (
+        "The caller drives a blue Toyota."
+    )
+    await sdk.add("anna", id="lk-1", content=transcript("I wear glasses", start=4), metadata=CALL)
+    assert texts(await again.search("anna", query="poor eyesight", threshold=0.1))[0] == (
+        "The caller wears glasses."
     )

@@ -84,6 +84,11 @@ FACTS = {
     "I work in a coal mine": ["The caller works in a coal mine."],
     "I want to learn Spanish": ["The caller wants to learn Spanish."],
     "I'm vegetarian and my doctor says I should eat more iron": ["The caller is vegetarian."],
+    "I have a cat, [the caller asked to forget something]": ["The caller has a cat."],
+    "I'm 34. [the caller asked to forget something] I have a cat.": [
+        "The caller is 34.",
+        "The caller has a cat.",
+    ],
     "I don't remember the code but I live in Boston": ["The caller lives in Boston."],
 }
 

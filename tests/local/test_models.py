@@ -201,18 +201,6 @@ async def test_a_silent_ollama_does_not_hold_up_the_start(ollama: Ollama) -> Non
     assert isinstance(model, DemoLLM)
 
 
-async def test_a_worker_on_livekit_cloud_gets_model_strings(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They are what `AgentSession` resolves; each can be changed alone."""
-    use(monkeypatch, **CLOUD, AGENT_TTS="cartesia/sonic-turbo", OPENAI_API_KEY="sk-x")
-    found = await models.for_worker()
-    assert (found.stt, found.llm, found.tts) == (
-        models.DEFAULT_STT,
-        models.DEFAULT_LLM,
-        "cartesia/sonic-turbo",
-    )
-    assert "cartesia/sonic-turbo" in found.description
-
-
 async def test_a_worker_elsewhere_can_use_openai_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """One key is enough to hear, think and speak on a self-hosted server."""
     use(monkeypatch, LIVEKIT_URL="ws://127.0.0.1:7880", OPENAI_API_KEY="sk-x")

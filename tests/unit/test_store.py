@@ -270,3 +270,12 @@ async def test_supporting_context_fits_the_services_limit() -> None:
 
     await store(handler).append("alice", "lk-room", "x", {})
     assert 0 < len(sent[0]["supportingContext"]) <= 1500
+
+
+@pytest.mark.parametrize(("status", "listed"), [("queued", True), ("done", False)])
+async def test_remembered_document_counts_until_the_service_has_read_it(status: str, listed: bool) -> None:
+    """What was promised to the caller is shown at once; later the memories say what still holds."""
+    document = {"id": "lk-fact-1", "content": "The caller likes jazz", "metadata": {"kind": "remembered"}}
+    page = {"memories": [], "chunks": [], "documents": [{**document, "system": {"status": status}}]}
+    facts = await store(answers(page)).facts("alice")
+    assert [fact.text for fact in facts] == (["The caller likes jazz"] if listed else [])
