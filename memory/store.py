@@ -119,6 +119,8 @@ class MemoryStore:
 
     def __init__(self, client: AsyncSupermemory) -> None:
         self._client = client.with_options(max_retries=0)
+        # The SDK imports each of these on first use, 50 ms that would fall into the conversation.
+        _ = client.documents, client.memories, client.namespaces
 
     async def facts(self, tag: str) -> list[Fact]:
         """All that is known of one person, newest first; what they asked to remember comes first."""
