@@ -21,6 +21,7 @@ WORKDIR /app
 # Logs appear when they are written. The code belongs to root, so what the agent writes goes to its home.
 ENV PATH=/app/.venv/bin:$PATH \
     PYTHONUNBUFFERED=1 \
+    ORT_DISABLE_TELEMETRY=1 \
     MEMORY_DIR=/home/agent/memory
 
 COPY --from=packages /app/.venv .venv

@@ -14,6 +14,9 @@ import sys
 from dataclasses import dataclass
 from typing import Any
 
+import settings  # before the plugins: it switches off what onnxruntime reports when it is imported
+
+# isort: split
 from livekit import rtc
 from livekit.agents import (
     NOT_GIVEN,
@@ -29,10 +32,10 @@ from livekit.agents import (
     inference,
     room_io,
 )
+from livekit.agents.types import ATTRIBUTE_AGENT_NAME
 from livekit.plugins import silero
 from supermemory import AsyncSupermemory
 
-import settings
 from memory import InputParams, SupermemoryAgent, SupermemoryLiveKit
 from page_link import PageLink
 
@@ -215,8 +218,11 @@ async def pick_models(ctx: JobContext) -> tuple[dict[str, Any], str]:
     return {**heard, **spoken}, found.description
 
 
-def check_models() -> None:
-    """Raises `SettingsError` where a spoken call would find nothing to hear and speak with."""
+def check_settings() -> None:
+    """Raises `SettingsError` for what would fail in the first call, with nobody to see it."""
+    settings.require("LIVEKIT_URL", "LIVEKIT_API_KEY", "LIVEKIT_API_SECRET")
+    settings.check_memory()
+    turn_handling(cloud=settings.livekit_cloud())
     if not settings.livekit_cloud():
         from local import models
 
@@ -256,10 +262,19 @@ def read_dispatch(ctx: JobContext) -> dict[str, str]:
 
 
 def is_superfluous(ctx: JobContext) -> bool:
-    """Whether another agent of this name serves the room: two would talk over each other."""
+    """Whether another agent of this name was in the room first: two would talk over each other."""
+
+    def came_first(other: rtc.RemoteParticipant) -> bool:
+        me = ctx.room.local_participant
+        if me.joined_at is None or other.joined_at is None:
+            return True
+        return (other.joined_at, other.sid) < (me.joined_at, me.sid)
+
+    # By what LiveKit gives an agent at its join: of two that join at a time, exactly one goes.
     return any(
         other.kind == rtc.ParticipantKind.PARTICIPANT_KIND_AGENT
-        and other.attributes.get("memory.agent") == settings.agent_name()
+        and other.attributes.get(ATTRIBUTE_AGENT_NAME) == ctx.job.agent_name
+        and came_first(other)
         for other in ctx.room.remote_participants.values()
     )
 
@@ -306,10 +321,7 @@ def end_job(call: Call, limit: asyncio.TimerHandle) -> None:
 def main() -> None:
     if set(sys.argv[1:]) & {"start", "dev", "connect"}:
         try:
-            settings.require("LIVEKIT_URL", "LIVEKIT_API_KEY", "LIVEKIT_API_SECRET")
-            settings.check_memory()
-            turn_handling(cloud=settings.livekit_cloud())
-            check_models()
+            check_settings()
         except settings.SettingsError as error:
             sys.exit(str(error))
     cli.run_app(server)

@@ -16,7 +16,6 @@ from typing import Any
 from livekit import rtc
 from livekit.agents import JobContext
 
-import settings
 from memory import MemoryEvent, SupermemoryLiveKit
 
 logger = logging.getLogger("agent")
@@ -33,7 +32,6 @@ class PageLink:
         self._ctx, self._memory = ctx, memory
         self._caller = caller
         self._attributes = {
-            "memory.agent": settings.agent_name(),
             "memory.store": store,
             "memory.state": memory.state,
             "memory.recorded": json.dumps(bool(ctx.job.enable_recording)),

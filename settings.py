@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parent
 DEFAULT_AGENT_NAME = "memory-agent"
 
+# Since 1.29 onnxruntime, which voice activity detection needs, reports to its makers when it is imported.
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
+
 
 class SettingsError(ValueError):
     """A setting cannot work as it stands; the message names it and says what to do."""
@@ -91,11 +94,19 @@ def memory_dir() -> Path:
 
 def livekit_cloud() -> bool:
     """Whether LIVEKIT_URL points to LiveKit Cloud, the home of LiveKit Inference."""
-    address = get("LIVEKIT_URL") or ""
+    address = get("LIVEKIT_URL")
+    if address is None:
+        return False
     try:
-        host = urlsplit(address).hostname or ""
-    except ValueError:
-        raise SettingsError(f"LIVEKIT_URL={address!r} is no address like wss://name.livekit.cloud.") from None
+        parts = urlsplit(address)
+        host = parts.hostname or ""
+        usable = host and parts.scheme in ("wss", "ws", "https", "http") and parts.port != 0
+    except ValueError:  # brackets that do not close, a port that is no number
+        usable = False
+    if not usable:
+        raise SettingsError(
+            f"LIVEKIT_URL={address!r} is not an address like wss://project.livekit.cloud or ws://127.0.0.1:7880."
+        )
     return host.endswith(".livekit.cloud")
 
 

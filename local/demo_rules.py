@@ -40,6 +40,9 @@ _REMEMBER = re.compile(
     r"(?P<that> that\b|:)?:? (?P<text>.+)",
     re.IGNORECASE,
 )
+_REMEMBER_THAT = re.compile(
+    rf"{_POLITE}(?:remember|save|note|keep) (?:that|this|it)(?: please)?", re.IGNORECASE
+)
 _FORGET = re.compile(
     rf"{_POLITE}(?:forget|stop remembering|delete|erase|remove)\b"
     r"(?: (?:what i (?:said|told you) about|everything about|the fact that|that|about))? *(?P<text>.*)",
@@ -112,6 +115,9 @@ def on_message(message: str, facts: Sequence[str], tools: frozenset[str]) -> str
     stated = [to_you(sentence) for sentence in spoken if about_caller(sentence)]
     facts = [*stated, *facts]
     for sentence in spoken:
+        if _REMEMBER_THAT.fullmatch(sentence.rstrip(" .!")) and facts:
+            # "That" is what was said before it, in this message or in the last ones.
+            sentence = f"remember that {_in_the_callers_words(stated[-1] if stated else facts[0])}"
         if (move := _on_command(sentence, facts, tools)) is not None:
             return move
     for sentence in reversed(spoken):
@@ -122,6 +128,12 @@ def on_message(message: str, facts: Sequence[str], tools: frozenset[str]) -> str
     if re.match(r"(?:hi|hello|hey|good (?:morning|afternoon|evening))\b", message, re.IGNORECASE):
         return _greeting(facts)
     return _NO_RULE
+
+
+def _in_the_callers_words(fact: str) -> str:
+    """ "you live in Rome" as the caller said it: "I live in Rome"."""
+    own = re.sub(r"\byour\b", "my", re.sub(r"^you are\b", "I am", fact))
+    return re.sub(r"^you\b", "I", own)
 
 
 def _on_command(sentence: str, facts: Sequence[str], tools: frozenset[str]) -> str | ToolCall | None:

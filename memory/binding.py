@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 
 from . import identity, transcript
@@ -12,6 +13,8 @@ from .params import InputParams
 from .recall import Recall
 from .store import MemoryStore
 from .telemetry import Summary
+
+_ADDRESS = re.compile(r"\S+(?:://|\.)\S+")
 
 
 class Binding:
@@ -58,7 +61,7 @@ class Binding:
             if same(fact.text) == same(text):
                 return fact, False
         # A bare address would be fetched and its page ingested.
-        content = text if " " in text else f"The caller asked to remember: {text}"
+        content = f"The caller asked to remember: {text}" if _ADDRESS.fullmatch(text) else text
         fact = await self._store.remember(self.tag, content, {"session_id": self._session_id})
         self._remembered.append(fact)
         if self._released:  # stored under the wrong person while it was being let go

@@ -214,7 +214,10 @@ def test_nothing_is_tracked_that_is_the_cloners_own() -> None:
 # --- Settings ------------------------------------------------------------------------------------
 
 # Set by the system or by other programs for their own purposes: no settings of this project.
-NOT_OURS = {"PATH", "HOME", "USER", "LOGNAME", "USERNAME", "HTTPS_PROXY", "NO_COLOR", "COLUMNS", "TERM"}
+NOT_OURS = {"PATH", "HOME", "USER", "LOGNAME", "USERNAME", "HTTPS_PROXY", "NO_COLOR", "COLUMNS", "TERM"} | {
+    "ORT_DISABLE_TELEMETRY",
+    "LIVEKIT_AGENTS_PRELOAD_LOCAL_INFERENCE",
+}
 
 
 def documented() -> list[str]:

@@ -10,12 +10,18 @@ from __future__ import annotations
 import functools
 import importlib.util
 import logging
+import os
 from collections import OrderedDict
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+# It would report to its makers when it is imported; nothing of a memory on this machine shall.
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
+
+# isort: split
 import onnxruntime  # type: ignore[import-untyped]  # ships no types
 from tokenizers import Tokenizer
 

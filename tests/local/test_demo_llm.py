@@ -342,3 +342,9 @@ async def test_it_calls_no_tool_where_the_application_forbids_it() -> None:
         response = await DemoLLM().chat(chat_ctx=chat_ctx, tools=list(tools), tool_choice="none").collect()  # type: ignore[arg-type]  # toolsets, of which there are none
     assert not response.tool_calls
     assert "no tool" in response.text
+
+
+@pytest.mark.parametrize("said", [("I love jazz. Please remember that.",), ("I love jazz", "Remember that")])
+def test_remember_that_means_what_was_said_before(said: tuple[str, ...]) -> None:
+    """The word itself is nothing to remember."""
+    assert next_move(context(*said), TOOLS) == ToolCall("remember", {"text": "The caller loves jazz."})
