@@ -33,6 +33,7 @@ from livekit.agents import (
     room_io,
 )
 from livekit.agents.types import ATTRIBUTE_AGENT_NAME
+from livekit.agents.voice import SpeechHandle
 from livekit.plugins import silero
 from supermemory import AsyncSupermemory
 
@@ -154,12 +155,14 @@ async def entrypoint(ctx: JobContext) -> None:
     # Connect and start: waiting for LiveKit is necessary, waiting for memory never is.
     await ctx.connect()
     if is_superfluous(ctx):
+        await memory.aclose()
+        await client.close()
         ctx.shutdown("another agent is in this call")
         return
     identity, phone = dispatch.get("participant_identity", ""), False
     if not ctx.is_fake_job() and not (tag and identity):
-        # A phone call, or a dispatch by hand: the caller is the first person in the room.
-        caller = await ctx.wait_for_participant()
+        # A phone call, or a dispatch by hand: whom it names, else the first person in the room.
+        caller = await ctx.wait_for_participant(identity=identity or None)
         identity, phone = caller.identity, caller.kind == rtc.ParticipantKind.PARTICIPANT_KIND_SIP
         if not tag:
             memory.bind(participant=caller, session_id=dispatch.get("session_id"))
@@ -177,9 +180,7 @@ async def entrypoint(ctx: JobContext) -> None:
 
     # How a call ends: silence, the longest call, a caller who left.
     session.on("user_state_changed", lambda event: on_silence(session, event))
-    limit = asyncio.get_running_loop().call_later(
-        LONGEST_CALL, say_goodbye, session, "The call has to end now."
-    )
+    limit = asyncio.create_task(end_after(session, LONGEST_CALL), name="longest call")
     session.on("close", lambda _: end_job(session.userdata, limit))
 
     await session.start(
@@ -291,17 +292,24 @@ def on_silence(session: AgentSession[Call], event: UserStateChangedEvent) -> Non
 
 async def ask_and_wait(session: AgentSession[Call]) -> None:
     await session.generate_reply(
-        instructions="The caller is silent. Ask in one short sentence if they are there."
+        instructions="The caller is silent. Ask in one short sentence if they are still there."
     )
     await asyncio.sleep(PATIENCE)
-    say_goodbye(session, "The caller has been silent for long.")
+    goodbye = await say_goodbye(session, "The caller has been silent for long.")
+    if not goodbye.interrupted:  # they were there after all
+        hang_up(session)
 
 
-def say_goodbye(session: AgentSession[Call], why: str) -> None:
-    speech = session.generate_reply(
+async def end_after(session: AgentSession[Call], seconds: float) -> None:
+    await asyncio.sleep(seconds)
+    await say_goodbye(session, "The call has to end now.")
+    hang_up(session)
+
+
+async def say_goodbye(session: AgentSession[Call], why: str) -> SpeechHandle:
+    return await session.generate_reply(
         instructions=f"{why} Say goodbye in one short sentence.", tool_choice="none"
     )
-    speech.add_done_callback(lambda _: hang_up(session))
 
 
 def hang_up(session: AgentSession[Call]) -> None:
@@ -309,9 +317,11 @@ def hang_up(session: AgentSession[Call]) -> None:
     session.shutdown()
 
 
-def end_job(call: Call, limit: asyncio.TimerHandle) -> None:
+def end_job(call: Call, limit: asyncio.Task[None]) -> None:
     """A session that closes ends neither its job nor the room, and an open room costs money."""
     limit.cancel()
+    if call.patience is not None:
+        call.patience.cancel()
     if call.said_goodbye or call.caller not in call.ctx.room.remote_participants:
         # Not on every close: an agent that is replaced must not hang up on its caller.
         call.ctx.delete_room()

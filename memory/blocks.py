@@ -8,12 +8,16 @@ from datetime import UTC, datetime
 
 from livekit.agents import ChatContext
 from livekit.agents.llm import ChatItem, ChatMessage
+from livekit.agents.llm.chat_context import DYNAMIC_INSTRUCTIONS_MESSAGE_ID
 
 from . import prompt
 from .facts import Fact
 
 MARK = "supermemory_block"
 """Key in a message's `extra`: LiveKit copies it, compares nothing by it and sends it to no provider."""
+
+_TELLING = ("search_memories", "forget")
+_DISOWNED = "This was about another person."
 
 
 def is_block(item: ChatItem) -> bool:
@@ -33,6 +37,25 @@ def strip(chat_ctx: ChatContext) -> None:
         chat_ctx.items = [item for item in chat_ctx.items if not is_block(item)]
 
 
+def disown(chat_ctx: ChatContext, before: float) -> None:
+    """Takes out what the memory's tools answered before that time: it was about somebody else."""
+    chat_ctx.items = [_disowned(item) if _tells(item, before) else item for item in chat_ctx.items]
+
+
+def _tells(item: ChatItem, before: float) -> bool:
+    return (
+        item.type == "function_call_output"
+        and item.name in _TELLING
+        and item.output != _DISOWNED
+        and item.created_at < before
+    )
+
+
+def _disowned(item: ChatItem) -> ChatItem:
+    # A realtime model is told what changed by the ids of the items.
+    return item.model_copy(update={"id": f"{item.id}_disowned", "output": _DISOWNED})
+
+
 def last_user_message(chat_ctx: ChatContext) -> ChatMessage | None:
     """The caller's last message, in a context without blocks."""
     for item in reversed(chat_ctx.items):
@@ -42,7 +65,7 @@ def last_user_message(chat_ctx: ChatContext) -> ChatMessage | None:
 
 
 def insert(chat_ctx: ChatContext, facts: Sequence[Fact], before: ChatMessage | None) -> None:
-    """Puts a block just before the message `before`, else behind the first instructions.
+    """Puts a block just before the message `before`, else behind the agent's instructions.
 
     In the last place it would be what the model answers, in the first it would demote the instructions.
     """
@@ -51,6 +74,8 @@ def insert(chat_ctx: ChatContext, facts: Sequence[Fact], before: ChatMessage | N
         index, created_at = items.index(before), just_before(before)
     else:
         index = next((i + 1 for i, item in enumerate(items) if _is_instructions(item)), 0)
+        if items[index : index + 1] and items[index].id == DYNAMIC_INSTRUCTIONS_MESSAGE_ID:
+            index += 1  # the second half of the instructions
         created_at = items[index - 1].created_at if index else time.time()
     items.insert(index, make(facts, created_at))
     chat_ctx.items = items

@@ -25,13 +25,15 @@ from livekit.agents import (
     UserStateChangedEvent,
     get_job_context,
 )
-from livekit.agents.llm import ChatMessage
+from livekit.agents.llm import ChatMessage, RealtimeModel
+from livekit.agents.utils import is_given
 from supermemory import AsyncSupermemory
 
 from . import blocks, identity, transcript
 from .binding import Binding
 from .errors import MemoryConfigurationError
 from .facts import Fact, same
+from .heard import Heard, Words
 from .params import InputParams
 from .store import MemoryStore, make_client
 from .telemetry import Summary
@@ -123,9 +125,11 @@ class SupermemoryLiveKit(rtc.EventEmitter[EventName]):
         self._tools = MemoryTools(self)
         self._enriched = ""
         self._captured: set[str] = set()
+        self._heard = Heard()
         self._user_turns = 0
         self._paused = False
         self._resumed_at = 0.0
+        self._let_go_at = 0.0
         self._off_record = False
         self._tasks: set[asyncio.Task[Any]] = set()
         self._closing: asyncio.Task[None] | None = None
@@ -188,13 +192,18 @@ class SupermemoryLiveKit(rtc.EventEmitter[EventName]):
             )
             return None
         self._session_id = self._session_id or _session_id(session_id)
-        self._binding = Binding(
+
+        def on_recalled(facts: list[Fact], waited: float) -> None:
+            if self._binding is binding:
+                self._tell("recalled", facts, waited)
+
+        binding = self._binding = Binding(
             self._store,
             self._params,
             self._summary,
             tag=tag,
             session_id=self._session_id,
-            on_recalled=lambda facts, waited: self._tell("recalled", facts, waited),
+            on_recalled=on_recalled,
         )
         self._begin()
         self._tell("state_changed")
@@ -211,6 +220,8 @@ class SupermemoryLiveKit(rtc.EventEmitter[EventName]):
         self._paused = False
         self._tools.reset()
         self._spawn(binding.release())
+        self._let_go_at = time.time()
+        self._spawn(self._wrapper.strip(self._let_go_at))
         self._tell("state_changed")
 
     # ------------------------------------------------------------------ what the model reads
@@ -221,15 +232,20 @@ class SupermemoryLiveKit(rtc.EventEmitter[EventName]):
         Waits at most `recall_timeout`. Returns False, with nothing added, when there is no tag, no
         profile by then, or the mode is `query`; never raises.
         """
-        blocks.strip(chat_ctx)
-        binding = self._begin()
-        if binding is None or self._params.mode == "query":
-            return False
-        facts = await binding.recall.profile()
-        if facts:
+        try:
+            blocks.strip(chat_ctx)
+            binding = self._begin()
+            if binding is None or self._params.mode == "query":
+                return False
+            facts = await binding.recall.profile()
+            if not facts or self._binding is not binding:  # it may have been let go while this waited
+                return False
             binding.show(facts)
             chat_ctx.insert(blocks.make(facts, time.time()))
-        return bool(facts)
+            return True
+        except Exception as error:
+            _log_failure("memory recall failed; the call goes on", error)
+            return False
 
     async def enrich(self, chat_ctx: ChatContext) -> ChatContext:
         """A copy of `chat_ctx` with the memory block just before the caller's last message.
@@ -238,18 +254,20 @@ class SupermemoryLiveKit(rtc.EventEmitter[EventName]):
         block that is there is replaced. Waits as long as the turn's deadline allows, never raises.
         """
         enriched = chat_ctx.copy()
-        blocks.strip(enriched)
-        binding = self._begin()
-        if binding is None:
-            return enriched
         try:
+            blocks.strip(enriched)
+            if self._let_go_at:
+                blocks.disown(enriched, before=self._let_go_at)
+            binding = self._begin()
+            if binding is None:
+                return enriched
             message = blocks.last_user_message(enriched)
             if message is None:
                 facts = await binding.recall.for_greeting()
             else:
                 text = message.text_content or ""
                 self._enriched = same(text)
-                facts = await binding.recall.for_message(message.id, text)
+                facts = await binding.recall.for_message(message.id, text, spoken=_was_spoken(message))
             if facts and self._binding is binding:  # it may have been let go while this waited
                 binding.show(facts)
                 blocks.insert(enriched, facts, before=message)
@@ -263,19 +281,21 @@ class SupermemoryLiveKit(rtc.EventEmitter[EventName]):
         With preemptive generation this costs a second model call per turn, which `attach` does not.
         Never raises and never edits `new_message`.
         """
-        text = new_message.text_content or ""
-        binding = self._begin()
-        if self._session is not None or binding is None or self._enriched == same(text):
-            return
-        self._user_turns += 1
-        self._summary.warn_once(
-            "memory recalls in on_user_turn_completed: with preemptive generation each turn calls the model "
-            "twice. memory.attach(session) does not"
-        )
         try:
+            text = new_message.text_content or ""
+            binding = self._begin()
+            if self._session is not None or binding is None or self._enriched == same(text):
+                return
+            self._user_turns += 1
+            self._summary.warn_once(
+                "memory recalls in on_user_turn_completed: with preemptive generation each turn calls the "
+                "model twice. memory.attach(session) does not"
+            )
             blocks.strip(turn_ctx)
-            facts = await binding.recall.for_message(new_message.id, text)
-            if facts:
+            binding.recall.commit(new_message.id, text, spoken=False)
+            # Nobody tells this object of the transcripts, so its turns have no time to count from.
+            facts = await binding.recall.for_message(new_message.id, text, spoken=False)
+            if facts and self._binding is binding:
                 binding.show(facts)
                 turn_ctx.insert(blocks.make(facts, blocks.just_before(new_message)))
         except Exception as error:
@@ -324,34 +344,39 @@ class SupermemoryLiveKit(rtc.EventEmitter[EventName]):
             return
         self._captured.add(item.id)
         text = item.text_content or ""
-        if item.role == "user":
-            self._user_turns += 1
-            turn = self._binding.recall.commit(item.id, text) if self._binding else None
-            begun = min(turn.started_at, item.created_at) if turn else item.created_at
-            if turn is not None and turn.missed:
-                self._keep("Caller", transcript.plain(" ".join(turn.missed)), begun, begun=begun)
-            self._keep("Caller", transcript.plain(text), item.created_at, begun=begun)
+        if item.role == "user" and text.strip():  # closing adds one without words after manual turns
+            missed, own = self._heard.take(text, spoken=_was_spoken(item))
+            self._user_turns += own.began is None  # the others were counted when they were heard
+            if self._binding is not None:
+                self._binding.recall.commit(item.id, text, spoken=_was_spoken(item))
+            self._keep_words(missed)
+            self._keep_words(own, item.created_at)
         elif item.role == "assistant":
             self._keep("Agent", transcript.spoken(text), item.created_at, interrupted=item.interrupted)
 
     @_guarded
     def _on_transcript(self, event: UserInputTranscribedEvent) -> None:
-        if self._binding is not None and event.is_final and event.transcript.strip():
-            self._binding.recall.hear(event.transcript.strip())
+        text = event.transcript.strip()
+        if not event.is_final or not text:
+            return
+        self._user_turns += self._heard.last_at is None
+        self._heard.add(text)
+        if self._binding is not None and self._answers_from_prompts():
+            self._binding.recall.hear(text)
 
     @_guarded
     def _on_agent_state(self, event: AgentStateChangedEvent) -> None:
-        if event.new_state == "speaking" and self._binding is not None:
-            self._binding.recall.agent_spoke()
+        if event.new_state == "speaking":
+            if self._binding is not None:
+                self._binding.recall.agent_spoke()
             self._end_turn()
 
     @_guarded
     def _on_user_state(self, event: UserStateChangedEvent) -> None:
-        turn = self._binding.recall.current if self._binding else None
-        if event.new_state != "speaking" or turn is None or turn.last_heard_at is None:
+        last = self._heard.last_at
+        if event.new_state != "speaking" or last is None or self._session is None:
             return
-        assert self._session is not None
-        if time.time() - turn.last_heard_at > self._session.options.endpointing["max_delay"]:
+        if time.time() - last > self._session.options.endpointing["max_delay"]:
             self._end_turn()
 
     @_guarded
@@ -361,11 +386,16 @@ class SupermemoryLiveKit(rtc.EventEmitter[EventName]):
         self._close()
 
     def _end_turn(self) -> None:
-        """Keeps the words of a turn that never became a message, such as one that a hook dropped."""
-        turn = self._binding.recall.drop_turn() if self._binding else None
-        if turn is not None and turn.finals:
-            text = transcript.plain(" ".join(turn.finals))
-            self._keep("Caller", text, turn.started_at, begun=turn.started_at)
+        """Keeps the words of a turn that became no message so far, such as one that a hook dropped."""
+        if self._binding is not None:
+            self._binding.recall.drop_turn()
+        self._keep_words(self._heard.settle())
+
+    def _keep_words(self, words: Words, when: float | None = None) -> None:
+        """Captures what the caller said, at the time of its message or else of its first words."""
+        times = [time for time in (when, words.began) if time is not None]
+        if words.text and times:
+            self._keep("Caller", transcript.plain(words.text), times[0], begun=min(times))
 
     def _keep(
         self,
@@ -414,6 +444,8 @@ class SupermemoryLiveKit(rtc.EventEmitter[EventName]):
         """What is remembered about `query`, best first. Raises `MemoryStoreError`."""
         binding = self._bound()
         facts = await binding.recall.search(query)
+        if self._binding is not binding:  # let go meanwhile: these are somebody else's
+            return []
         binding.show(facts)
         return facts
 
@@ -433,7 +465,9 @@ class SupermemoryLiveKit(rtc.EventEmitter[EventName]):
 
     async def preview_forget(self, query: str) -> list[Fact]:
         """What forgetting `query` would take, without taking it. Raises `MemoryStoreError`."""
-        return await self._bound().preview_forget(query)
+        binding = self._bound()
+        facts = await binding.preview_forget(query)
+        return facts if self._binding is binding else []
 
     async def forget(self, ids: Sequence[str]) -> list[Fact]:
         """Forgets exactly these facts, in the store and in this call at once; returns what is gone.
@@ -490,6 +524,13 @@ class SupermemoryLiveKit(rtc.EventEmitter[EventName]):
             raise MemoryConfigurationError("There is no memory in this call: bind() it to a caller first.")
         return self._binding
 
+    def _answers_from_prompts(self) -> bool:
+        """Whether the agent's replies go through `llm_node`; a realtime model never asks for a search."""
+        assert self._session is not None
+        agent = _current_agent(self._session)
+        model = agent.llm if agent is not None and is_given(agent.llm) else self._session.llm
+        return not isinstance(model, RealtimeModel)
+
     def _begin(self) -> Binding | None:
         """Starts what needs a running loop, since `bind` may have been called without one."""
         if self._binding is not None and _loop_is_running():
@@ -519,12 +560,18 @@ def _current_agent(session: AgentSession[Any]) -> Agent | None:
         return None
 
 
-def _names_of_the_job() -> set[str]:
-    """The room's name and the agent's own identity: both stand for a call, not for a caller."""
+def _was_spoken(message: ChatMessage) -> bool:
+    """Whether a message of the caller came from a recogniser; one that was typed has no confidence."""
+    return message.transcript_confidence is not None
+
+
+def _names_of_the_job() -> set[str | None]:
+    """The tags that the room's name and the agent's own identity would make: no caller's."""
     context = get_job_context(required=False)
     if context is None or context.is_fake_job():
         return set()
-    return {context.job.room.name, context.local_participant_identity} - {""}
+    names = {context.job.room.name, context.local_participant_identity}
+    return names | {identity.container_tag_for(name) for name in names}
 
 
 def _session_id(given: str | None) -> str:

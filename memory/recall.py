@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-import time
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass, field
@@ -38,12 +37,8 @@ _BACKCHANNEL = re.compile(
 class Turn:
     """The caller's words up to one user message, and what was recalled for them."""
 
-    started_at: float = field(default_factory=time.time)
-    """`time.time()` of its first words."""
     finals: list[str] = field(default_factory=list)
     """Final transcripts in their order; empty for a typed turn."""
-    last_heard_at: float | None = None
-    """`time.time()` of its latest final transcript."""
     deadline: float | None = None
     """Loop time after which a reply waits no more; one per turn, however often its reply is made."""
     query: str = ""
@@ -55,15 +50,6 @@ class Turn:
     waited: float = 0.0
     answered: bool = False
     reported: bool = False
-    missed: list[str] = field(default_factory=list)
-    """Finals of a turn before it that was dropped, such as by a hook."""
-
-    def leave_out(self, message: str) -> None:
-        """Moves the leading finals that are not part of the turn's message to `missed`."""
-        for index in range(1, len(self.finals)):
-            if same(" ".join(self.finals[index:])) == same(message):
-                self.missed, self.finals = self.finals[:index], self.finals[index:]
-                return
 
 
 class Recall:
@@ -92,6 +78,7 @@ class Recall:
         self._gone_ids: set[str] = set()
         self._gone_texts: set[str] = set()
         self._turn: Turn | None = None
+        self._dropped: Turn | None = None
         self._turns: OrderedDict[str, Turn] = OrderedDict()
         self._unanswered: list[str] = []
         self._replied = False
@@ -109,51 +96,34 @@ class Recall:
         """A final transcript arrived: the turn grows, its deadline moves, its search starts."""
         turn = self._turn = self._turn or Turn()
         turn.finals.append(text)
-        turn.last_heard_at = time.time()
-        budget = self._params.reply_budget if self._replied else self._params.recall_timeout
-        turn.deadline = asyncio.get_running_loop().time() + min(budget, self._params.recall_timeout)
+        turn.deadline = self._deadline(spoken=True)
         self._search(turn, " ".join([*self._unanswered, *turn.finals]))
 
-    def commit(self, message_id: str, text: str) -> Turn:
-        """The caller's message is in the conversation: the next words begin another turn.
-
-        The turn's `missed` then holds what was heard before and is not part of the message.
-        """
-        turn = self._turns.get(message_id) or self._turn or Turn()
-        self._keep(message_id, turn)
+    def commit(self, message_id: str, text: str, *, spoken: bool) -> None:
+        """The caller's message is in the conversation: after a spoken one the next words begin a turn."""
+        turn = self._turn_of(message_id, text, spoken)
         turn.committed = True
-        turn.leave_out(text)
-        self._turn = None
+        if turn is self._turn:
+            self._turn = None
         self._unanswered = [*self._unanswered, text][-3:]
         self._report(turn)
-        return turn
 
-    def drop_turn(self) -> Turn | None:
-        """Ends a turn that never became a message; returns it when it held words."""
-        turn, self._turn = self._turn, None
-        return turn
+    def drop_turn(self) -> None:
+        """Ends a turn that became no message so far; one that comes late still finds its search."""
+        self._dropped, self._turn = self._turn or self._dropped, None
 
     def agent_spoke(self) -> None:
         """The agent is heard: what the caller says next does not continue the last sentence."""
         self._replied = True
         self._unanswered = []
 
-    @property
-    def current(self) -> Turn | None:
-        """The turn that is being spoken, if any."""
-        return self._turn
-
     # ---------------------------------------------------------------- what the model is told
 
-    async def for_message(self, message_id: str, text: str) -> list[Fact]:
+    async def for_message(self, message_id: str, text: str, *, spoken: bool) -> list[Fact]:
         """The facts for the reply to one user message, most relevant first; waits to its deadline."""
-        turn = self._turns.get(message_id)
-        if turn is None:
-            turn = self._turn if self._turn and self._turn.finals else Turn()
-            self._keep(message_id, turn)
-        loop = asyncio.get_running_loop()
+        turn = self._turn_of(message_id, text, spoken)
         if turn.deadline is None:
-            turn.deadline = loop.time() + self._params.recall_timeout
+            turn.deadline = self._deadline(spoken)
         if turn.search is None:
             self._search(turn, text)
         if not self._profile_known and self._profile_task is not None and self._profile_task.done():
@@ -331,11 +301,25 @@ class Recall:
         if facts:
             self._on_recalled(list(facts), waited)
 
-    def _keep(self, message_id: str, turn: Turn) -> None:
+    def _turn_of(self, message_id: str, text: str, spoken: bool) -> Turn:
+        """The turn of a message; the one that is being spoken belongs to no message that was typed."""
+        turn = self._turns.get(message_id) or (self._spoken(text) if spoken else None) or Turn()
         self._turns[message_id] = turn
         self._turns.move_to_end(message_id)
         while len(self._turns) > _TURNS_KEPT:
             self._turns.popitem(last=False)
+        return turn
+
+    def _spoken(self, text: str) -> Turn | None:
+        if self._turn is None and self._dropped and same(" ".join(self._dropped.finals)) == same(text):
+            return self._dropped
+        return self._turn
+
+    def _deadline(self, spoken: bool) -> float:
+        """Counted from now: a budget for speech, more for what was typed and for the first reply."""
+        longest = self._params.recall_timeout
+        budget = min(self._params.reply_budget, longest) if spoken and self._replied else longest
+        return asyncio.get_running_loop().time() + budget
 
     def _spawn(self, name: str, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
         task = asyncio.create_task(work, name=name)
