@@ -7,7 +7,6 @@ Run with: python3 run.py          (a chat in the terminal, nothing to set up)
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import logging
 import sys
@@ -134,8 +133,11 @@ def prewarm(process: JobProcess) -> None:
 
 async def store_the_call(ctx: JobContext) -> None:
     # LiveKit gives this up to 300 s, and its shutdown callbacks only 10.
-    with contextlib.suppress(RuntimeError):  # the call ended before it had a session
-        await ctx.primary_session.userdata.aclose()
+    try:
+        call: Call = ctx.primary_session.userdata
+    except RuntimeError:  # the call ended before it had a session
+        return
+    await call.aclose()
 
 
 server = AgentServer(setup_fnc=prewarm, drain_timeout=90, shutdown_process_timeout=70)
@@ -222,7 +224,9 @@ async def pick_models(ctx: JobContext) -> tuple[dict[str, Any], str]:
 def check_settings() -> None:
     """Raises `SettingsError` for what would fail in the first call, with nobody to see it."""
     settings.require("LIVEKIT_URL", "LIVEKIT_API_KEY", "LIVEKIT_API_SECRET")
-    settings.check_memory()
+    client, _ = settings.memory_client()
+    asyncio.run(client.close())
+    settings.switch("LIVEKIT_SESSION_HOST")
     turn_handling(cloud=settings.livekit_cloud())
     if not settings.livekit_cloud():
         from local import models

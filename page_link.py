@@ -54,7 +54,10 @@ class PageLink:
         return "pong"
 
     async def _pause(self, data: rtc.RpcInvocationData) -> str:
-        if _object(self._check(data)).get("paused") is True:
+        paused = _object(self._check(data)).get("paused")
+        if not isinstance(paused, bool):  # a mistake must not switch storing on
+            raise rtc.RpcError(1400, "paused is neither true nor false")
+        if paused:
             self._memory.pause()
         else:
             self._memory.resume()

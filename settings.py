@@ -26,11 +26,25 @@ class SettingsError(ValueError):
 
 
 def load() -> None:
-    """Reads `.env.local` and `.env` beside this file; what the environment already holds wins."""
-    from dotenv import load_dotenv
+    """Reads `.env.local` and `.env` beside this file; what the environment already holds wins.
+
+    A blank value hides nothing: not another file's, and not one of the environment's. A file that is no
+    UTF-8 text is reported by the first `get`, since this runs where an error would have no place to go.
+    """
+    from dotenv import dotenv_values
 
     for name in (".env.local", ".env"):
-        load_dotenv(ROOT / name)
+        try:
+            found = dotenv_values(ROOT / name, encoding="utf-8-sig")
+        except UnicodeDecodeError:
+            _unreadable.append(f"{name} is not UTF-8 text. Save it again as UTF-8.")
+            continue
+        for key, value in found.items():
+            if value and value.strip() and not os.environ.get(key, "").strip():
+                os.environ[key] = value
+
+
+_unreadable: list[str] = []
 
 
 def get(name: str) -> str | None:
@@ -39,6 +53,8 @@ def get(name: str) -> str | None:
     Raises `SettingsError` for a value that would fail later in a less obvious place: quotes that
     an env file kept, blanks in the middle, or characters that no HTTP header can carry.
     """
+    if _unreadable:
+        raise SettingsError(_unreadable[0])
     value = os.environ.get(name, "").strip()
     if not value:
         return None

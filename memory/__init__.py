@@ -53,6 +53,8 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
+    if name == "embedded":
+        return import_module(".embedded", __name__)
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(import_module(f".{_HOMES[name]}", __name__), name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Callable, Sequence
 
@@ -9,10 +10,14 @@ from . import identity, transcript
 from .capture import Capture
 from .errors import MemoryConfigurationError, MemoryStoreError
 from .facts import Fact, same
+from .forgetting import told
 from .params import InputParams
 from .recall import Recall
 from .store import MemoryStore
 from .telemetry import Summary
+
+_SAID = "said:"
+"""Starts the id of something said in this call that the service has not learned yet."""
 
 _ADDRESS = re.compile(r"\S+(?:://|\.)\S+")
 
@@ -45,25 +50,27 @@ class Binding:
             interval=params.capture_interval,
         )
         self._remembered: list[Fact] = []
-        self._shown: set[str] = set()
+        self._remembering = asyncio.Lock()
+        self._shown: dict[str, Fact] = {}
         self._released = False
 
     def show(self, facts: Sequence[Fact]) -> None:
         """Notes which facts this call has seen: no other can be forgotten from it."""
-        self._shown.update(fact.id for fact in facts if fact.id)
+        self._shown.update({fact.id: fact for fact in facts if fact.id})
 
     async def remember(self, text: str) -> tuple[Fact, bool]:
         """Stores one fact; returns it, and whether it is new in this call."""
         text = transcript.plain(text)
         if not text:
             raise MemoryConfigurationError("There is nothing to remember in a blank text.")
-        for fact in self._remembered:
-            if same(fact.text) == same(text):
-                return fact, False
-        # A bare address would be fetched and its page ingested.
-        content = f"The caller asked to remember: {text}" if _ADDRESS.fullmatch(text) else text
-        fact = await self._store.remember(self.tag, content, {"session_id": self._session_id})
-        self._remembered.append(fact)
+        async with self._remembering:  # the same words twice at a time are one fact
+            for fact in self._remembered:
+                if same(fact.text) == same(text):
+                    return fact, False
+            # A bare address would be fetched and its page ingested.
+            content = f"The caller asked to remember: {text}" if _ADDRESS.fullmatch(text) else text
+            fact = await self._store.remember(self.tag, content, {"session_id": self._session_id})
+            self._remembered.append(fact)
         if self._released:  # stored under the wrong person while it was being let go
             await self._forget_remembered()
             raise MemoryConfigurationError("The memory was let go while the fact was being stored.")
@@ -75,6 +82,10 @@ class Binding:
     async def preview_forget(self, query: str) -> list[Fact]:
         """What forgetting `query` would take."""
         found = self.recall.living(await self._store.matching(self.tag, query))
+        # What was said in this call may not be learned yet; it would be, some minutes later.
+        for text in self.capture.telling(query):
+            if not any(told(text, fact.text) == 1 for fact in found):
+                found.append(Fact(_SAID + text, f"The caller said: “{text}”", None, "search", False))
         self.show(found)
         return found
 
@@ -86,14 +97,24 @@ class Binding:
 
     async def forget(self, ids: Sequence[str]) -> list[Fact]:
         """Forgets in the store; what is gone there is gone from this call when it returns or raises."""
-        known = [fact.text for fact in self.recall.known(ids) if fact.text]
+        stored = [fact_id for fact_id in ids if not fact_id.startswith(_SAID)]
+        gone = [self._shown[fact_id] for fact_id in ids if fact_id.startswith(_SAID)]
         try:
-            gone = await self._store.forget(self.tag, ids, except_document=self._document_id)
+            found = (
+                await self._store.forget(self.tag, stored, except_document=self._document_id)
+                if stored
+                else []
+            )
         except MemoryStoreError as error:
             self.drop(error.forgotten)
             raise
+        # The service has no text any more for what an earlier attempt deleted; this call has shown it.
+        gone += [fact if fact.text else self._shown.get(fact.id, fact) for fact in found]
         self.drop(gone)
-        await self.capture.forget([*known, *(fact.text for fact in gone if fact.text)])
+        texts = [fact.text for fact in gone] + [
+            fact_id.removeprefix(_SAID) for fact_id in ids if fact_id.startswith(_SAID)
+        ]
+        await self.capture.forget([text for text in texts if text], keep=self.recall.texts())
         return gone
 
     def drop(self, facts: Sequence[Fact]) -> None:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 import uuid
 from bisect import insort
 from collections.abc import Sequence
 from dataclasses import replace
 
 from .errors import MemoryStoreError
-from .forgetting import rewritten
+from .forgetting import REPLACEMENT, rewritten, told
 from .store import MemoryStore
 from .telemetry import Summary
 from .transcript import Line, parse, render
@@ -25,6 +26,9 @@ MAX_UNSENT_LINES = 5_000
 MAX_BATCH_CHARACTERS = 50_000
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 30.0
+
+# Asking about a thing, or asking to forget it, tells nothing to forget.
+_NO_STATEMENT = re.compile(r"\?\s*$|\bforget\b|" + re.escape(REPLACEMENT), re.IGNORECASE)
 
 
 class Capture:
@@ -69,16 +73,26 @@ class Capture:
         if self._worker is None:
             self._worker = asyncio.create_task(self._work(), name="memory capture")
 
-    async def forget(self, facts: Sequence[str]) -> None:
+    def telling(self, query: str) -> list[str]:
+        """What the caller said in this call that a search for `query` could find later."""
+        said = [
+            line.text for line in [*self._stored, *self._sending, *self._unsent] if line.speaker == "Caller"
+        ]
+        return [text for text in said if told(text, query) >= 0.5 and not _NO_STATEMENT.search(text)]
+
+    async def forget(self, facts: Sequence[str], keep: Sequence[str]) -> None:
         """Takes what tells these facts out of this call, stored or not. Raises `MemoryStoreError`.
 
-        From here on the agent's lines are stored without it too, since it reads back what was forgotten.
+        `keep` are other facts, whose words stay. From here on the agent's lines are stored without the
+        facts too, since it reads back what was forgotten. Called again it does what was left undone.
         """
-        self._forgotten += facts
-        self._unsent = rewritten(self._unsent, facts)
+        self._forgotten += [fact for fact in facts if fact not in self._forgotten]
+        self._unsent = rewritten(self._unsent, self._forgotten, keep)
+        self._sending = rewritten(self._sending, self._forgotten, keep)
+        self._stored = rewritten(self._stored, self._forgotten, keep)
         async with self._writing:
-            if self._stored:
-                await self._store.take_out(self._tag, self._document_id, facts)
+            if self._forgotten:
+                await self._store.take_out(self._tag, self._document_id, self._forgotten)
 
     def drop_current_turn(self) -> None:
         """Takes back the caller's lines that the agent has not answered yet."""
@@ -124,9 +138,14 @@ class Capture:
                 await self._news.wait()
                 self._news.clear()
                 await self._pause(self._interval)
-            self._sending = self._next_batch()
+            self._sending, more = self._next_batch()
+            if more:
+                self._news.set()
             if self._sending:
-                await self._send(self._sending)
+                try:
+                    await self._send()
+                except Exception:  # one batch that cannot be sent must not end the rest of the call
+                    self._lose(len(self._sending))
                 self._sending = []
 
     async def _pause(self, seconds: float) -> None:
@@ -135,32 +154,37 @@ class Capture:
             async with asyncio.timeout(seconds):
                 await self._closing.wait()
 
-    def _next_batch(self) -> list[Line]:
-        """The oldest lines, leaving out the caller's current turn: `pause` must be able to drop it."""
-        end = len(self._unsent)
-        if not self._closing.is_set():
-            while end and self._unsent[end - 1].speaker == "Caller":
-                end -= 1
-        size = 0
-        for index, line in enumerate(self._unsent[:end]):
-            size += len(line.text)
-            if index and size > MAX_BATCH_CHARACTERS:
-                end = index
-                break
-        batch, self._unsent[:end] = self._unsent[:end], []
-        return batch
+    def _next_batch(self) -> tuple[list[Line], bool]:
+        """The oldest lines, and whether more can be sent at once.
 
-    async def _send(self, batch: Sequence[Line]) -> None:
+        Leaves out what the caller said last while it is not answered: `pause` must be able to drop it.
+        """
+        end = len(self._unsent)
+        if end and not self._closing.is_set() and self._unsent[-1].speaker == "Caller":
+            end -= 1
+        fits, size = 0, 0
+        for line in self._unsent[:end]:
+            size += len(line.text)
+            if fits and size > MAX_BATCH_CHARACTERS:
+                break
+            fits += 1
+        batch, self._unsent[:fits] = self._unsent[:fits], []
+        return batch, fits < end
+
+    async def _send(self) -> None:
         """Stores one batch, however long the service is away; gives up only what it will never take."""
-        pause, numbered, sent = _FIRST_PAUSE, list[Line](), False
+        pause, sent = _FIRST_PAUSE, False
         while True:
+            last_try = self._closing.is_set()
             try:
                 if self._last_number is None:
                     self._last_number = await self._count_stored()
-                if not numbered:
-                    first = self._last_number + 1
-                    numbered = [replace(line, number=first + index) for index, line in enumerate(batch)]
                 async with self._writing:
+                    # Numbered at each attempt: something may have been forgotten since the last one.
+                    first = self._last_number + 1
+                    numbered = [
+                        replace(line, number=first + index) for index, line in enumerate(self._sending)
+                    ]
                     if not (sent and await self._is_stored(numbered)):
                         sent = True
                         await self._append(numbered)
@@ -170,11 +194,13 @@ class Capture:
                 return
             except MemoryStoreError as error:
                 self._summary.failed("store", error)
-                if not error.retryable:
-                    self._lose(len(batch))
+                if error.cause == "invalid" or (last_try and not error.retryable):
+                    self._lose(len(self._sending))
                     return
                 sent = sent and error.ambiguous
-                pause = min(max(pause, error.retry_after or 0.0), _LONGEST_PAUSE)
+                # A wrong key or an empty account is mended by people, who take longer than a busy service.
+                wanted = error.retry_after or 0.0 if error.retryable else _LONGEST_PAUSE
+                pause = min(max(pause, wanted), _LONGEST_PAUSE)
             if self._closing.is_set():
                 await asyncio.sleep(_FIRST_PAUSE)
             else:

@@ -163,6 +163,11 @@ def content_of(answer: Any) -> tuple[str, dict[str, Any]]:
     return answer.content or "", dict(answer.metadata or {})
 
 
+def transcript_of(answer: Any) -> tuple[str, list[str]]:
+    """The text of a document, and what was learned from it."""
+    return answer.content or "", [item.memory for item in answer.memories or [] if item.memory]
+
+
 def document_detail(answer: Any) -> Detail:
     fact = make_fact(DOCUMENT_FACT + answer.id, answer.content or "", _when(answer), "remembered", False)
     return Detail(fact, tuple(item.id for item in answer.memories or []), (answer.id,))

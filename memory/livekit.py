@@ -185,6 +185,8 @@ class SupermemoryLiveKit(rtc.EventEmitter[EventName]):
             if tag != self._binding.tag:
                 self._summary.warn_once("memory is bound already; the first caller keeps it")
             return self._binding.tag
+        if self._closing is not None:
+            raise MemoryConfigurationError("This memory's call has ended: make a new one for another call.")
         if tag is None or tag in _names_of_the_job():
             self._summary.warn_once(
                 "memory is off for this call: no identity that belongs to one caller. Pass container_tag, or "
@@ -506,11 +508,14 @@ class SupermemoryLiveKit(rtc.EventEmitter[EventName]):
         return self._closing
 
     async def _finish(self) -> None:
-        if self._binding is not None:
-            await self._binding.aclose(FLUSH_TIMEOUT)
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        if self._owned is not None:
-            await self._owned.close()
+        try:
+            if self._binding is not None:
+                await self._binding.aclose(FLUSH_TIMEOUT)
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+            if self._owned is not None:
+                await self._owned.close()
+        except Exception as error:
+            _log_failure("memory could not end in order", error)
         self._summary.log()
 
     async def _on_shutdown(self) -> None:

@@ -190,6 +190,10 @@ class Recall:
         seen |= {fact.id: fact for fact in [*self._profile, *self._added]}
         return [seen.get(fact_id) or Fact(fact_id, "", None, "profile", False) for fact_id in ids]
 
+    def texts(self) -> list[str]:
+        """What is known of the caller and not forgotten."""
+        return [fact.text for fact in self.living([*self._added, *self._profile])]
+
     def living(self, facts: Iterable[Fact]) -> list[Fact]:
         """`facts` without those that were forgotten in this call; the service may still list them."""
         return [fact for fact in facts if self._alive(fact)]
@@ -212,6 +216,8 @@ class Recall:
         if self._params.mode == "query" or self._profile_attempts >= _PROFILE_ATTEMPTS:
             return
         self._profile_attempts += 1
+        if self._profile_task is not None:
+            self._profile_task.cancel()  # an older answer must not replace a newer one
         self._profile_task = self._spawn("memory profile", self._load_profile())
 
     async def _load_profile(self) -> None:
@@ -287,7 +293,9 @@ class Recall:
         if fact.id:
             return text not in self._gone_texts
         # A synthesis or a passage can hold a forgotten fact among others.
-        return not any(gone in text or prompt.covers(fact.text, gone) for gone in self._gone_texts)
+        return not any(
+            f" {gone} " in f" {text} " or prompt.covers(fact.text, gone) for gone in self._gone_texts
+        )
 
     def _report(self, turn: Turn) -> None:
         """Tells about a recall once its reply is no guess any more, and once only."""

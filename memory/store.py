@@ -24,7 +24,6 @@ from supermemory import (
     APIStatusError,
     APITimeoutError,
     AsyncSupermemory,
-    SupermemoryError,
 )
 
 from . import identity
@@ -54,6 +53,7 @@ from .facts import (
     same,
     seconds,
     still_there,
+    transcript_of,
 )
 from .forgetting import rewritten
 from .transcript import parse, render
@@ -83,13 +83,17 @@ def make_client(api_key: str | None = None, base_url: str | None = None) -> Asyn
             "(for instance memory.embedded.client(path), which needs none)."
         )
     url = _setting("SUPERMEMORY_BASE_URL", base_url)
-    parts = urlsplit(url) if url else None
-    if parts is not None and (parts.scheme not in ("http", "https") or not parts.hostname):
+    try:
+        parts = urlsplit(url) if url else None
+        usable = parts is None or (parts.scheme in ("http", "https") and parts.hostname and parts.port != 0)
+    except ValueError:
+        usable = False
+    if not usable:
         raise MemoryConfigurationError(
             f"SUPERMEMORY_BASE_URL={url!r} is not an address like https://host or http://127.0.0.1:6767."
         )
     http = httpx.AsyncClient(
-        verify=_tls() if parts is None or parts.scheme == "https" else False,
+        verify=False if parts and parts.scheme == "http" else _tls(),
         follow_redirects=False,
         timeout=httpx.Timeout(DEFAULT_TIMEOUT, connect=5.0),
     )
@@ -121,6 +125,8 @@ class MemoryStore:
         self._client = client.with_options(max_retries=0)
         # The SDK imports each of these on first use, 50 ms that would fall into the conversation.
         _ = client.documents, client.memories, client.namespaces
+        # What a forget that failed half-way left to do, by tag and fact.
+        self._unfinished: dict[tuple[str, str], Detail] = {}
 
     async def facts(self, tag: str) -> list[Fact]:
         """All that is known of one person, newest first; what they asked to remember comes first."""
@@ -166,8 +172,8 @@ class MemoryStore:
             if not fact_id or fact_id.startswith(AGGREGATED):
                 raise MemoryConfigurationError(f"The fact id {fact_id!r} cannot be forgotten by itself.")
         details = await asyncio.gather(*(self._detail(tag, fact_id) for fact_id in wanted))
-        failed: set[str] = set()
         failure: MemoryStoreError | None = None
+        failed: set[str] = set()
         memories = sorted({memory for detail in details for memory in detail.memories})
         documents = sorted({document for detail in details for document in detail.documents})
         for targets, request in (
@@ -181,19 +187,21 @@ class MemoryStore:
                     failure = error
             if failure is not None:
                 failed.update(targets)
-        for document_id in sorted(
-            {name for detail in details for name in detail.transcripts} - {except_document}
-        ):
-            told = [d.fact.text for d in details if document_id in d.transcripts]
+        gone = []
+        for fact_id, detail in zip(wanted, details, strict=True):
+            here = self._unfinished[tag, fact_id] = detail
             try:
-                await self.take_out(tag, document_id, told)
+                if failed & {*here.memories, *here.documents}:
+                    continue
+                for transcript in here.transcripts:
+                    if transcript != except_document:
+                        await self.take_out(tag, transcript, [here.fact.text])
             except MemoryStoreError as error:
                 failure = error
-                failed.update(
-                    memory for d in details if document_id in d.transcripts for memory in d.memories
-                )
-        gone = [detail.fact for detail in details if not failed & {*detail.memories, *detail.documents}]
-        if failed:
+                continue
+            del self._unfinished[tag, fact_id]
+            gone.append(here.fact)
+        if len(gone) < len(wanted):
             raise MemoryStoreError(
                 f"{len(wanted) - len(gone)} of {len(wanted)} facts could not be forgotten.",
                 cause=failure.cause if failure else "conflict",
@@ -276,12 +284,19 @@ class MemoryStore:
         await self._ask(tag, update, check_accepted)
 
     async def take_out(self, tag: str, document_id: str, facts: Sequence[str]) -> None:
-        """Rewrites a transcript without what tells one of these facts."""
-        found = await self.document(tag, document_id)
-        lines = parse(found[0]) if found else []
-        kept = rewritten(lines, facts)
-        if kept != lines:
-            await self.replace(tag, document_id, render(kept))
+        """Rewrites a transcript without what tells one of these facts; what else it taught stays."""
+        try:
+            asked = self._client.documents.get(tag, _checked(document_id), include=["memories"])
+            text, learned = await self._ask(tag, asked, transcript_of)
+        except MemoryStoreError as error:
+            if error.status == 404:
+                return
+            raise
+        gone = {same(fact) for fact in facts}
+        lines = parse(text)
+        left = rewritten(lines, facts, [fact for fact in learned if same(fact) not in gone])
+        if left != lines:
+            await self.replace(tag, document_id, render(left))
 
     async def delete_documents(self, tag: str, ids: Iterable[str]) -> None:
         """Deletes documents by their own ids, with what was learned from them."""
@@ -301,7 +316,8 @@ class MemoryStore:
         except MemoryStoreError as error:
             if error.status != 404:
                 raise
-            return Detail(make_fact(fact_id, "", None, "profile", False))
+            gone = Detail(make_fact(fact_id, "", None, "profile", False))
+            return self._unfinished.get((tag, fact_id), gone)
 
     async def _pages(
         self, tag: str, kind: Any, parse: Callable[[Any], T | None], include: Any = None
@@ -402,11 +418,11 @@ def _mapped(error: Exception) -> MemoryStoreError:
         retry_after = _retry_after(error.headers or {})
     elif isinstance(error, RuntimeError | UnicodeEncodeError):
         cause = "client"
-    elif isinstance(error, SupermemoryError | TypeError | ValueError | AttributeError | KeyError):
+    else:  # whatever an answer that is not the service's provokes in the SDK
         cause = "malformed"
-    else:
-        raise error
-    text = _ADVICE[cause] + (f" (HTTP {status})" if status else "")
+    # The embedded store's own sentences name its file and the way out, and hold no words of anybody.
+    own = str(error) if getattr(error, "fit_to_show", False) else ""
+    text = own or _ADVICE[cause] + (f" (HTTP {status})" if status else "")
     return MemoryStoreError(text, cause=cause, status=status, retry_after=retry_after)
 
 

@@ -1,4 +1,4 @@
-"""What a call's memory did, in numbers: one line at its end, one warning per cause of failure.
+"""What a call's memory did, in numbers: one line at its end, one warning per kind of failure.
 
 No words, facts, tags or keys: a log is read by more people than a memory is.
 """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -12,6 +13,9 @@ from livekit.agents import ToolError, function_tool
 from . import prompt
 from .errors import MemoryConfigurationError, MemoryStoreError
 from .facts import Fact, same
+
+TOOL_TIMEOUT = 6.0
+"""Seconds that the caller waits in silence for a tool; then it says that it could not confirm."""
 
 MAX_REMEMBERED = 500
 """Characters of one fact that the caller asks to keep."""
@@ -67,8 +71,9 @@ class MemoryTools:
         """
         self._refuse_without_memory()
         try:
-            facts = await self._memory.search(query)
-        except MemoryStoreError:
+            async with asyncio.timeout(TOOL_TIMEOUT):
+                facts = await self._memory.search(query)
+        except (MemoryStoreError, TimeoutError):
             raise ToolError("I could not look that up just now.") from None
         if not facts:
             return "Nothing about that is remembered."
@@ -91,11 +96,12 @@ class MemoryTools:
                 "That is too long to remember as one fact. Ask for the one sentence that matters."
             )
         try:
-            fact = await self._memory.remember(text)
+            async with asyncio.timeout(TOOL_TIMEOUT):
+                fact = await self._memory.remember(text)
         except MemoryConfigurationError:
             raise ToolError("There was nothing to remember in that.") from None
-        except MemoryStoreError as error:
-            if error.ambiguous:
+        except (MemoryStoreError, TimeoutError) as error:
+            if _is_open(error):
                 raise ToolError("I could not confirm that this was saved.") from None
             raise ToolError("I could not save that.") from None
         return f"Saved: {prompt.fit(fact.text, prompt.MAX_FACT)}"
@@ -119,8 +125,9 @@ class MemoryTools:
 
     async def _read_back(self, query: str) -> str:
         try:
-            facts = await self._memory.preview_forget(query)
-        except MemoryStoreError:
+            async with asyncio.timeout(TOOL_TIMEOUT):
+                facts = await self._memory.preview_forget(query)
+        except (MemoryStoreError, TimeoutError):
             raise ToolError("I could not look up what would be forgotten.") from None
         if not facts:
             self._preview = None
@@ -132,14 +139,14 @@ class MemoryTools:
 
     async def _forget(self, preview: _Preview) -> str:
         try:
-            gone = await self._memory.forget([fact.id for fact in preview.facts])
-        except MemoryStoreError as error:
-            left = len(preview.facts) - len(error.forgotten)
-            if error.forgotten:
-                raise ToolError(
-                    f"Forgotten: {_prose(error.forgotten)} But {left} could not be forgotten."
-                ) from None
-            if error.ambiguous:
+            async with asyncio.timeout(TOOL_TIMEOUT):
+                gone = await self._memory.forget([fact.id for fact in preview.facts])
+        except (MemoryStoreError, TimeoutError) as error:
+            done = error.forgotten if isinstance(error, MemoryStoreError) else ()
+            if done:
+                left = len(preview.facts) - len(done)
+                raise ToolError(f"Forgotten: {_prose(done)} But {left} could not be forgotten.") from None
+            if _is_open(error):
                 raise ToolError("I could not confirm that it was forgotten.") from None
             raise ToolError("I could not forget that.") from None
         preview.outcome = f"Forgotten for good: {_prose(gone)}" if gone else "Nothing was forgotten."
@@ -148,6 +155,11 @@ class MemoryTools:
     def _refuse_without_memory(self) -> None:
         if self._memory.state == "off":
             raise ToolError("There is no memory in this call.")
+
+
+def _is_open(error: MemoryStoreError | TimeoutError) -> bool:
+    """Whether it may have happened all the same."""
+    return isinstance(error, TimeoutError) or error.ambiguous
 
 
 def _prose(facts: Sequence[Fact]) -> str:

@@ -6,6 +6,7 @@ they are; together they also keep a line from ever being a bare URL, which the s
 
 from __future__ import annotations
 
+import contextlib
 import re
 import unicodedata
 from collections.abc import Sequence
@@ -50,16 +51,13 @@ class Line:
 
 def parse(text: str) -> list[Line]:
     """The lines in a document or a passage of one; what is no whole line is left out."""
-    return [
-        Line(
-            datetime.fromisoformat(match["when"]),
-            "Caller" if match["speaker"] == "Caller" else "Agent",
-            match["text"],
-            bool(match["interrupted"]),
-            int(match["number"]),
-        )
-        for match in _LINE.finditer(text)
-    ]
+    lines = []
+    for match in _LINE.finditer(text):
+        with contextlib.suppress(ValueError):  # a month 13: somebody's words that look like a line
+            when = datetime.fromisoformat(match["when"])
+            speaker: Speaker = "Caller" if match["speaker"] == "Caller" else "Agent"
+            lines.append(Line(when, speaker, match["text"], bool(match["interrupted"]), int(match["number"])))
+    return lines
 
 
 def render(lines: Sequence[Line]) -> str:

@@ -12,6 +12,7 @@ from livekit import rtc
 from livekit.agents import JobExecutorType
 
 import agent
+import local.models  # noqa: F401  # on the main thread, where LiveKit wants its plugins; the command does it too
 from memory import MemoryStore, embedded
 from tests.harness import (
     FakeParticipant,
@@ -151,6 +152,9 @@ def test_hostile_dispatch_metadata_counts_as_absent(metadata: str) -> None:
         ("SUPERMEMORY_API_KEY", '"sm_x"', "SUPERMEMORY_API_KEY"),
         ("SUPERMEMORY_BASE_URL", "http://127.0.0.1:6767", "without SUPERMEMORY_API_KEY"),
         ("LIVEKIT_URL", " ", "LIVEKIT_URL"),
+        ("LIVEKIT_URL", "wss://[broken", "LIVEKIT_URL"),
+        ("LIVEKIT_SESSION_HOST", "maybe", "LIVEKIT_SESSION_HOST='maybe'"),
+        ("MEMORY_DIR", "/proc/nowhere", "MEMORY_DIR"),
         ("LIVEKIT_API_SECRET", "", "LIVEKIT_API_SECRET"),
         ("LIVEKIT_AGENT_NAME", "my agent", "LIVEKIT_AGENT_NAME"),
     ],

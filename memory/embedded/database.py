@@ -52,6 +52,9 @@ _BROKEN = ("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_FORMAT")
 class EmbeddedMemoryError(RuntimeError):
     """The file cannot be used as a memory. The message names it and the way out."""
 
+    fit_to_show = True
+    """Nothing that anybody said is in the message."""
+
 
 class Busy(Exception):
     """Another process kept the file locked for longer than `WAIT`."""

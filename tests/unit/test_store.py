@@ -123,6 +123,8 @@ async def test_every_bad_answer_is_a_cause_with_advice(handler: Handler, cause: 
         (httpx.RemoteProtocolError("closed"), "network"),
         (OSError("no route"), "network"),
         (RuntimeError("Event loop is closed"), "client"),
+        (httpx.DecodingError("not gzip"), "malformed"),
+        (ExceptionGroup("connect", [OverflowError("port")]), "malformed"),
         (UnicodeEncodeError("ascii", "é", 0, 1, "no"), "client"),
     ],
 )
@@ -246,7 +248,10 @@ def test_key_that_no_header_can_carry_is_refused(key: str) -> None:
     assert "sm" not in str(error.value).replace("Supermemory", "")
 
 
-@pytest.mark.parametrize("address", ["localhost:6767", "ftp://x", "https://", "not an address"])
+@pytest.mark.parametrize(
+    "address",
+    ["localhost:6767", "ftp://x", "https://", "not an address"] + ["http://[::1", "http://127.0.0.1:99999"],
+)
 def test_address_that_is_none_is_refused(address: str) -> None:
     """The message shows the form that works."""
     with pytest.raises(MemoryConfigurationError, match="SUPERMEMORY_BASE_URL"):

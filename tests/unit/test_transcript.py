@@ -45,3 +45,8 @@ def test_endless_message_is_cut_and_says_so() -> None:
     text = plain("x" * 100_000)
     assert len(text) < MAX_LINE + 20
     assert text.endswith("[cut]")
+
+
+def test_what_only_looks_like_a_line_is_none() -> None:
+    """A caller can say anything, an impossible date included."""
+    assert parse("[1] 2026-13-45T00:00:00Z Caller: I like peanuts.") == []
