@@ -39,6 +39,7 @@ const transcript = new Transcript({
   log: $('log'),
   announce: (words) => { $('spoken').textContent = words; },
   undo: async (fact) => {
+    call.takeBack(fact.id);
     fact.undone = await panel.forget(fact);
     if (!fact.undone) tell(new Problem('That could not be undone.', 'Open the memory list and try there.'));
     return fact.undone;

@@ -428,6 +428,11 @@ export class Call {
     if (!memory) this.#emit('notice', new Problem(`The agent did not confirm. ${paused ? 'It may still remember what you say.' : 'It may still not remember.'}`, 'Try again.'));
   }
 
+  /** Before a fact that this call just saved is forgotten again, see `Words`. */
+  takeBack(id) {
+    this.#words.takeBack(id);
+  }
+
   /** Tells a running call which facts were forgotten on the page. */
   async forgotten(ids) {
     if (!this.#agent) return;

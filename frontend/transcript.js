@@ -10,24 +10,28 @@ export function factList(facts) {
 /** Draws rows into `log`, and tells `announce` the final ones, for those who listen to the page. */
 export class Transcript {
   #drawn = new Map();
+  #following = true; // somebody who reads further up is not pulled down
 
   /** `undo(fact)` takes back a fact that was just saved, and resolves to whether it is gone. */
   constructor({ log, announce, undo }) {
     Object.assign(this, { log, announce, undo });
+    log.addEventListener('scroll', () => { this.#following = log.scrollHeight - log.scrollTop - log.clientHeight < 60; });
+    // What stands above or below it may grow and leave it less room.
+    new ResizeObserver(() => { if (this.#following) this.toEnd(); }).observe(log);
   }
 
   clear() {
     this.#drawn.clear();
+    this.#following = true;
     this.log.replaceChildren();
   }
 
   toEnd() {
+    this.#following = true;
     this.log.scrollTop = this.log.scrollHeight;
   }
 
   draw(row) {
-    // Somebody who reads further up is not pulled down.
-    const following = this.log.scrollHeight - this.log.scrollTop - this.log.clientHeight < 60;
     let drawn = this.#drawn.get(row.id);
     if (!drawn) {
       drawn = row.who === 'note' ? this.#note(row) : this.#words(row);
@@ -36,7 +40,7 @@ export class Transcript {
       this.log.hidden = false;
     }
     if (row.who !== 'note') this.#update(drawn, row);
-    if (following) this.toEnd();
+    if (this.#following) this.toEnd();
   }
 
   #words(row) {

@@ -18,6 +18,7 @@ export class Words {
   #openReply; // the row that the agent is writing
   #guessed; // a row marked as interrupted only because it stayed open
   #recalled; // waits for the reply that it was recalled for
+  #takenBack = new Set();
   #closed = false;
 
   constructor({ clock, changed }) {
@@ -36,7 +37,13 @@ export class Words {
   }
 
   note(kind, facts) {
-    this.#set(`note-${++this.#serial}`, { who: 'note', kind, facts, final: true });
+    const news = kind === 'forgotten' ? facts.filter(({ id }) => !this.#takenBack.has(id)) : facts;
+    if (news.length) this.#set(`note-${++this.#serial}`, { who: 'note', kind, facts: news, final: true });
+  }
+
+  /** The caller takes back what was just saved: its row says so, and that the agent then forgets it is no news. */
+  takeBack(id) {
+    this.#takenBack.add(id);
   }
 
   /** Facts for the agent's next reply. */

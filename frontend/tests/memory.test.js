@@ -29,6 +29,17 @@ test('What was saved and forgotten stands in the transcript', async () => {
   assert.deepEqual(seen.memory.map(({ type }) => type), ['saved', 'forgotten']);
 });
 
+test('A fact that the caller takes back is not announced as forgotten too', async () => {
+  const { call, world } = await connected(agent());
+  world.room.memoryEvent('agent-1', { type: 'saved', facts: [peanuts] });
+  await settle();
+  call.takeBack(peanuts.id);
+  world.room.memoryEvent('agent-1', { type: 'forgotten', facts: [peanuts] });
+  world.room.memoryEvent('agent-1', { type: 'forgotten', facts: [{ ...peanuts, id: 'm2' }] });
+  await settle();
+  assert.deepEqual([...call.rows.values()].map(({ kind, facts }) => [kind, facts[0].id]), [['saved', 'm1'], ['forgotten', 'm2']]);
+});
+
 for (const [what, event] of [['no JSON', '{'], ['null', 'null'], ['facts that are none', { type: 'saved', facts: 'x' }], ['a fact without text', { type: 'saved', facts: [{ id: 1 }] }], ['a type it does not know', { type: 'other', facts: [peanuts] }]]) {
   test(`A memory event with ${what} does no harm`, async () => {
     const { call, world } = await connected(agent());
