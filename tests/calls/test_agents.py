@@ -187,7 +187,7 @@ async def test_cancelled_reply_is_cancelled_and_leaves_the_search_to_the_next(
     memory = remember_for(mode="query", recall_timeout=30.0)
     faults.delay(0.2, on="search", times=1)
     chat_ctx = ChatContext.empty()
-    chat_ctx.add_message(role="user", content="What should I cook?")
+    chat_ctx.add_message(role="user", content="What should a vegetarian cook?")
     first = asyncio.create_task(memory.enrich(chat_ctx))
     await asyncio.sleep(0)
     first.cancel()

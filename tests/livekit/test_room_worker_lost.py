@@ -37,8 +37,9 @@ async def test_a_worker_that_is_told_to_stop_finishes_and_stores_its_calls(
         worker.stop()
         await worker.logs("draining worker")
         assert await caller.types("I love opera.") == "Noted: you love opera."
+        assert await caller.types("I have a cat.") == "Noted: you have a cat."
     assert await worker.ended() == 0
-    assert await memory.said("theo") == ["I live in Boston.", "I love opera."]
+    assert await memory.said("theo") == ["I live in Boston.", "I love opera.", "I have a cat."]
 
 
 async def test_a_worker_that_is_killed_keeps_what_was_stored_before(
