@@ -16,6 +16,8 @@ import sys
 
 import settings
 
+from .terminal import shown
+
 DESCRIPTION = "Talk to the agent in this terminal. What you say is remembered for the next time."
 EPILOG = "In the chat, /help lists the commands. Lines can also be piped in; the end of input hangs up."
 
@@ -34,6 +36,7 @@ def main() -> None:
         settings.load()
         if caller is None:
             caller = _user_of_this_computer()
+        _check(caller)
         if sys.stdout.isatty():
             print("Starting …", end="\r", flush=True)
         # Takes seconds, which `--help` and a broken setting need not wait for.
@@ -45,6 +48,19 @@ def main() -> None:
     except KeyboardInterrupt:
         # Pressed while nothing was said yet, or a second time while the call was being stored.
         sys.exit(130)
+    except asyncio.CancelledError:
+        # SIGTERM while the call was being stored.
+        sys.exit(143)
+
+
+def _check(caller: str) -> None:
+    if not caller.strip():
+        raise settings.SettingsError("The name of the caller is blank. Say who you are: --caller NAME")
+    if "\n" in caller or shown(caller) != caller:
+        raise settings.SettingsError(
+            f"The name {caller!r} holds a line break or another control character. "
+            "Use one of plain letters: --caller NAME"
+        )
 
 
 def _user_of_this_computer() -> str:

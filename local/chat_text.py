@@ -35,6 +35,10 @@ def lines(count: int) -> str:
     return "1 line" if count == 1 else f"{count} lines"
 
 
+def lost_lines(stored: int, lost: int) -> str:
+    return f"Hung up. {lines(lost)} of this call could not be stored; {lines(stored)} could."
+
+
 def in_full(fact: Fact) -> str:
     when = f" ({ago(fact.when, datetime.now(UTC))})" if fact.when else ""
     return f"- {fact.text}{when}"

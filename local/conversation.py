@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import signal
 import sys
 from typing import Any
@@ -22,27 +21,24 @@ from memory import (
     MemoryEvent,
     MemoryStore,
     MemoryStoreError,
-    SupermemoryAgent,
     SupermemoryLiveKit,
     container_tag_for,
 )
 from memory.embedded import EmbeddedMemoryError
 
 from . import models
-from .chat_text import in_full, in_short, lines, memory_is_off, what_failed, which_memory
-from .demo_rules import LINES_TO_TRY
+from .chat_agent import INSTRUCTIONS, ChatAgent
+from .chat_text import in_full, in_short, lines, lost_lines, memory_is_off, what_failed, which_memory
+from .demo_rules import LINES_TO_TRY, confirmation
+from .memory_log import MemoryLog
 from .terminal import BOLD, CYAN, RED, Lines, Terminal
 
-INSTRUCTIONS = (
-    "You are a friendly assistant who remembers the people you talk to. You are chatting in a terminal: "
-    "answer in one to three short sentences of plain text, without markdown. Use what you know about the "
-    "caller where it helps. Never say that something was saved or forgotten unless a tool said so."
-)
 GREETING = "Greet the caller in one short sentence, by name if you know it."
 
 HELP = (
     ("/memory", "what is remembered about you"),
     ("/forget WORDS", "shows what matches, and asks before it is forgotten"),
+    ("/forget all", "asks, and erases all that is remembered about you"),
     ("/pause", "remember nothing from here on"),
     ("/resume", "remember again"),
     ("/quit", "hang up; the end of input and Ctrl-C do it too"),
@@ -69,7 +65,7 @@ async def converse(caller: str) -> None:
     try:
         model, model_sentence = await models.for_chat()
         terminal = Terminal(sys.stdout)
-        call = _Call(terminal, _MemoryLog(terminal), client, store_name, caller, model)
+        call = _Call(terminal, MemoryLog(terminal).listening(), client, store_name, caller, model)
         try:
             _open(terminal, caller, which_memory(store_name), model_sentence)
             await call.hold()
@@ -84,7 +80,7 @@ class _Call:
     def __init__(
         self,
         terminal: Terminal,
-        log: _MemoryLog,
+        log: MemoryLog,
         client: AsyncSupermemory,
         store_name: str,
         caller: str,
@@ -121,10 +117,10 @@ class _Call:
         try:
             self._lines = Lines()
             self._known_before = await self._facts_at_once()
-            agent = SupermemoryAgent(self._memory, instructions=INSTRUCTIONS)
+            agent = ChatAgent(self._memory, instructions=INSTRUCTIONS)
             await self._session.start(agent=agent, record=False)
             await self._greet()
-            while (line := await self._next_line()) is not None and line.split()[0] != "/quit":
+            while (line := await self._next_line()) is not None and line.split()[0].lower() != "/quit":
                 await self._answer(line)
         except asyncio.CancelledError:
             # The wish to leave, not a failure: what follows is the orderly end.
@@ -135,10 +131,14 @@ class _Call:
         """Hangs up and waits until what was said is stored; says what was kept."""
         await self._session.aclose()
         storing = asyncio.create_task(self._memory.aclose(), name="chat hangs up")
-        done, _ = await asyncio.wait({storing}, timeout=_PATIENCE)
-        if not done:
-            self._terminal.line("Storing what was said takes a while. Ctrl-C leaves without it.")
-            await storing
+        try:
+            done, _ = await asyncio.wait({storing}, timeout=_PATIENCE)
+            if not done:
+                self._terminal.line("Storing what was said takes a while. Ctrl-C leaves without it.")
+                await storing
+        except asyncio.CancelledError:
+            self._terminal.line("Hung up before all that was said could be stored.", RED)
+            raise
         self._terminal.line(await self._farewell())
 
     async def _greet(self) -> None:
@@ -157,7 +157,7 @@ class _Call:
             self._complain(error)
 
     async def _command(self, line: str) -> None:
-        name, _, rest = line.partition(" ")
+        name, rest = line.split()[0].lower(), line.partition(" ")[2]
         if name in ("/memory", "/forget", "/pause", "/resume") and self._tag is None:
             self._terminal.line(memory_is_off(self._caller))
         elif name == "/memory":
@@ -165,9 +165,15 @@ class _Call:
         elif name == "/forget":
             await self._forget(rest.strip())
         elif name == "/pause":
+            if self._memory.state == "paused":
+                self._terminal.line("It is paused already: nothing is remembered. /resume ends it.")
+                return
             self._memory.pause()
             self._terminal.line("Paused: nothing from here on is remembered. /resume ends it.")
         elif name == "/resume":
+            if self._memory.state == "on":
+                self._terminal.line("It is not paused: what you say is remembered.")
+                return
             self._memory.resume()
             self._terminal.line("Remembering again, from your next line on.")
         else:
@@ -195,23 +201,41 @@ class _Call:
             self._terminal.line("Say what to forget, such as: /forget Lisbon")
             return
         try:
+            if words.lower().rstrip(".!") in ("all", "everything"):
+                await self._erase()
+                return
             facts = [fact for fact in await self._memory.preview_forget(words) if fact.id]
             if not facts:
                 self._terminal.line(f"Nothing that is remembered matches {words!r}.")
                 return
             for fact in facts:
                 self._terminal.line(in_full(fact))
-            self._terminal.line("Forget this for good? yes or no", BOLD)
-            answer = await self._next_line()
-            if answer is not None and answer.lower().rstrip(".!") in ("yes", "y"):
-                if not await self._memory.forget([fact.id for fact in facts]):
-                    self._terminal.line("Nothing was forgotten.")
-                return
-            self._terminal.line("Nothing was forgotten.")
-            if answer is not None and answer.startswith("/"):
-                self._put_back = answer
+            confirmed = await self._confirmed("Forget this for good? yes or no")
+            if not confirmed or not await self._memory.forget([fact.id for fact in facts]):
+                self._terminal.line("Nothing was forgotten.")
         except (MemoryStoreError, MemoryConfigurationError) as error:
             self._terminal.line(str(error), RED)
+
+    async def _erase(self) -> None:
+        assert self._tag is not None
+        if not await self._confirmed("Erase all that is remembered about you, for good? yes or no"):
+            self._terminal.line("Nothing was forgotten.")
+            return
+        facts = await self._store.facts(self._tag)
+        await self._store.erase(self._tag)
+        # This call has shown some of them to the model already.
+        await self._memory.refresh([fact.id for fact in facts if fact.id])
+        self._known_before = []
+        self._terminal.line("All that was remembered about you is erased.")
+
+    async def _confirmed(self, question: str) -> bool:
+        """Whether the next line is a plain yes; one that is no answer at all is the line after this."""
+        self._terminal.line(question, BOLD)
+        answer = await self._next_line()
+        meant = "no" if answer is None else confirmation(answer)
+        if answer is not None and meant == "other":
+            self._put_back = answer
+        return meant == "yes"
 
     async def _next_line(self) -> str | None:
         """What the caller enters next, blank lines skipped; None at the end of input."""
@@ -232,7 +256,7 @@ class _Call:
         if self._tag is None:
             return "Hung up. Memory was off, so nothing was kept."
         if self._log.lines_lost:
-            return f"Hung up. Stored: {lines(self._log.lines_stored)}. Lost: {lines(self._log.lines_lost)}."
+            return lost_lines(self._log.lines_stored, self._log.lines_lost)
         if self._store_name != "embedded":
             stored = lines(self._log.lines_stored)
             return f"Hung up. Stored: {stored}. Supermemory learns from them within some minutes."
@@ -272,32 +296,6 @@ class _Reply(TextOutput):
 
     def flush(self) -> None:
         self._terminal.end_reply()
-
-
-class _MemoryLog(logging.Handler):
-    """Shows the memory's warnings as a sentence each, and keeps what its summary says at the end."""
-
-    def __init__(self, terminal: Terminal) -> None:
-        super().__init__(logging.INFO)
-        self._terminal = terminal
-        self._said: set[str] = set()
-        self.lines_stored = self.lines_lost = 0
-        memory = logging.getLogger("memory")
-        memory.addHandler(self)
-        memory.setLevel(logging.INFO)
-        memory.propagate = False
-        # What LiveKit would report of a failed reply is said as a sentence by the chat itself.
-        logging.getLogger("livekit").setLevel(logging.CRITICAL + 1)
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self.lines_stored = getattr(record, "lines_stored", self.lines_stored)
-        self.lines_lost = getattr(record, "lines_lost", self.lines_lost)
-        if record.levelno >= logging.WARNING:
-            text = record.getMessage()
-            sentence = f"{text[:1].upper()}{text[1:]}. {getattr(record, 'advice', '')}".strip()
-            if sentence not in self._said:
-                self._said.add(sentence)
-                self._terminal.line(sentence, RED)
 
 
 def _cancel_on_signals(task: asyncio.Task[Any]) -> None:

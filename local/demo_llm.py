@@ -24,7 +24,7 @@ from .demo_rules import (
     on_order,
     on_tool_output,
 )
-from .demo_words import about_caller, content_words, facts_in, plain, sentences, to_you
+from .demo_words import NOT_PAUSED, PAUSED, about_caller, content_words, facts_in, plain, sentences, to_you
 
 
 class DemoLLM(llm.LLM[Any]):
@@ -85,7 +85,20 @@ def next_move(chat_ctx: llm.ChatContext, tools: frozenset[str]) -> str | ToolCal
     pending = _pending_forget(items[:asked_at])
     if pending is not None and (answer := on_confirmation(question, pending)):
         return answer
-    return on_message(question, facts, tools)
+    return on_message(question, facts, tools, paused=_paused(items))
+
+
+def _paused(items: Sequence[llm.ChatItem]) -> bool:
+    """Whether the conversation shows that nothing is stored: by the application's word, or a tool's call."""
+    told = [_text(item) for item in items if _role(item) == "system"]
+    if PAUSED in told or NOT_PAUSED in told:
+        return PAUSED in told
+    wishes = [
+        item.name
+        for item in items
+        if isinstance(item, llm.FunctionCall) and item.name in ("do_not_remember", "remember_again")
+    ]
+    return wishes[-1:] == ["do_not_remember"]
 
 
 def _pending_forget(before: Sequence[llm.ChatItem]) -> str | None:

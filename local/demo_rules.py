@@ -8,7 +8,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from memory.embedded.statements import off_the_record, statements
 
 from .demo_words import (
     about_caller,
@@ -52,16 +55,18 @@ _NOTHING_MEANT = re.compile(r"(?:it|that|about it|about that)?", re.IGNORECASE)
 _ALL = re.compile(r"(?:everything|all|it all|me|all of it|my memory)\b.{0,30}", re.IGNORECASE)
 _YES = re.compile(
     r"(?:yes|yeah|yep|yup|y|sure|ok|okay|do it|go ahead|right|correct|confirmed?|please do|"
-    r"forget (?:it|them|that))\b",
+    r"forget (?:it|them|that|this))\b",
+    re.IGNORECASE,
+)
+_PLAIN_YES = re.compile(
+    rf"{_YES.pattern}(?:[ ,.!]+(?:{_YES.pattern}|please|thanks|thank you|thing|both|all|of|(?:it|them|that)|"
+    r"for good|i (?:am|do)|i'm sure)\b)*[ .!]*",
     re.IGNORECASE,
 )
 _NO = re.compile(r"(?:no|nope|n|don't|do not|stop|cancel|wait|never mind|keep)\b", re.IGNORECASE)
-_UNSURE = re.compile(r"\b(?:but|not|don't|except|only|wait|no)\b", re.IGNORECASE)
-_OFF_THE_RECORD = re.compile(
-    rf"{_POLITE}(?:(?:do not|don't|never) (?:remember|save|record)|stop (?:remembering|saving|recording)$)",
-    re.IGNORECASE,
+_ON_THE_RECORD = re.compile(
+    rf"{_POLITE}(?:(?:remember|save)|start (?:remembering|saving)) (?:me |things )?again", re.IGNORECASE
 )
-_ON_THE_RECORD = re.compile(rf"{_POLITE}(?:remember|start remembering) (?:me )?again", re.IGNORECASE)
 _WRONG_PERSON = re.compile(
     r"\b(?:that's not me|that is not me|wrong person|somebody else|someone else)\b", re.IGNORECASE
 )
@@ -110,7 +115,14 @@ class ToolCall:
     """What is said together with the call, for a tool that has no answer."""
 
 
-def on_message(message: str, facts: Sequence[str], tools: frozenset[str]) -> str | ToolCall:
+def on_message(
+    message: str, facts: Sequence[str], tools: frozenset[str], *, paused: bool = False
+) -> str | ToolCall:
+    """What to do about one message; `paused` is whether it is known that nothing of it is stored."""
+    if off_the_record(message) and not paused:
+        if "do_not_remember" in tools:
+            return ToolCall("do_not_remember")
+        return "I cannot switch my memory off myself. You can pause it where you are talking to me."
     spoken = sentences(message)
     stated = [to_you(sentence) for sentence in spoken if about_caller(sentence)]
     facts = [*stated, *facts]
@@ -123,6 +135,10 @@ def on_message(message: str, facts: Sequence[str], tools: frozenset[str]) -> str
     for sentence in reversed(spoken):
         if (move := _on_question(sentence, facts, tools)) is not None:
             return move
+    if paused and (stated or off_the_record(message)):
+        return "All right, I keep nothing of that."
+    if stated and not statements(message, datetime.now(UTC)):
+        return "I see."
     if stated:
         return f"Noted: {listed(stated)}."
     if re.match(r"(?:hi|hello|hey|good (?:morning|afternoon|evening))\b", message, re.IGNORECASE):
@@ -138,10 +154,6 @@ def _in_the_callers_words(fact: str) -> str:
 
 def _on_command(sentence: str, facts: Sequence[str], tools: frozenset[str]) -> str | ToolCall | None:
     name = name_of_caller(facts)
-    if _OFF_THE_RECORD.match(sentence):
-        if "do_not_remember" in tools:
-            return ToolCall("do_not_remember")
-        return "I cannot switch my memory off myself. You can pause it where you are talking to me."
     if "remember_again" in tools and _ON_THE_RECORD.fullmatch(sentence.rstrip(" .!?")):
         return ToolCall("remember_again")
     if "not_me" in tools and (
@@ -254,12 +266,25 @@ def _dinner(facts: Sequence[str]) -> str:
     return f"How about chickpeas with tomatoes and rice? I know that {listed(rules)}."
 
 
+def confirmation(message: str) -> Literal["yes", "no", "unsure", "other"]:
+    """How a message answers a yes-or-no question; `other` is one that talks of something else."""
+    message = plain(message)
+    if off_the_record(message):
+        return "other"
+    if _NO.match(message):
+        return "no"
+    if _PLAIN_YES.fullmatch(message):
+        return "yes"
+    return "unsure" if _YES.match(message) and not message.endswith("?") else "other"
+
+
 def on_confirmation(message: str, query: str) -> str | ToolCall | None:
     """How to go on when the caller was asked whether to forget; None when they talk of something else."""
-    if _NO.match(message):
-        return "All right, I forget nothing."
-    if not _YES.match(message):
-        return None
-    if _UNSURE.search(message):
-        return "I forget nothing yet. Say yes to all of it, or name exactly what to forget."
-    return ToolCall("forget", {"query": query, "confirmed": True})
+    match confirmation(message):
+        case "yes":
+            return ToolCall("forget", {"query": query, "confirmed": True})
+        case "no":
+            return "All right, I forget nothing."
+        case "unsure":
+            return "I forget nothing yet. Say yes to all of it, or name exactly what to forget."
+    return None

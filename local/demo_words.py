@@ -6,6 +6,10 @@ import html
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
+PAUSED = "The memory is paused: nothing of this conversation is stored, and nothing may be said to be."
+NOT_PAUSED = "The memory is not paused any more: what the caller says from here on is stored."
+"""What the chat tells its model of the memory that the caller has paused, or paused before."""
+
 _APOSTROPHES = str.maketrans({"\u2019": "'", "\u02bc": "'"})
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
 
@@ -98,10 +102,13 @@ _FOOD = re.compile(
     re.IGNORECASE,
 )
 _NAME = r"(?P<name>[^\W\d_][\w'-]{0,30}(?: [A-Z][\w'-]{0,30}){0,2})"
-_NAMED = (
-    re.compile(rf"(?i:\b(?:your name is|you are called|call you|name:)) {_NAME}"),
-    # "I'm Anna", not "I'm tired": only a capital tells them apart.
-    re.compile(r"^you are (?P<name>[A-Z][a-z'-]{1,30})$"),
+# "I'm Jewish" looks like "I'm Anna": only what says that it is a name is taken for one.
+_NAMED = re.compile(rf"(?i:\byour (?:first |full )?name is|\byou are called|\bname:) (?!not\b){_NAME}")
+_ADDRESS = re.compile(r"\S*(?:://|@|www\.|\w\.\w|[a-z][A-Z])\S*")
+_SENTENCE_END = re.compile(
+    r"(?<!\bSt\.)(?<!\bDr\.)(?<!\bMr\.)(?<!\bMs\.)(?<!\bMrs\.)(?<!\bJr\.)(?<!\bSr\.)(?<!\bProf\.)"
+    r"(?<!\bAve\.)(?<!\bRd\.)(?<!\bvs\.)(?<!\be\.g\.)(?<!\bi\.e\.)(?<!\ba\.m\.)(?<!\bp\.m\.)(?<=[.!?])\s+",
+    re.IGNORECASE,
 )
 
 
@@ -163,7 +170,10 @@ def as_note(text: str) -> str:
         re.IGNORECASE,
     )
     if not first:
-        return f"{text[:1].upper()}{text[1:]}."
+        first_word, last_word = (text.split() or [""])[0], (text.split() or [""])[-1]
+        # "https://…" and "iPhone" are written as they are.
+        start = text[:1] if _ADDRESS.fullmatch(first_word) else text[:1].upper()
+        return f"{start}{text[1:]}" + ("" if "://" in last_word else ".")
     verb = first["verb"].lower()
     if first["short"]:
         verb = f"{_SHORT[first['short'].lower()]} {first['adverb']}{verb}"
@@ -186,7 +196,7 @@ def facts_in(notes: Iterable[str]) -> list[str]:
 
 
 def sentences(text: str) -> list[str]:
-    return [sentence for sentence in re.split(r"(?<=[.!?])\s+", text) if sentence.strip(" .!?")]
+    return [sentence for sentence in _SENTENCE_END.split(text) if sentence.strip(" .!?")]
 
 
 def split_notes(text: str) -> list[str]:
@@ -234,10 +244,9 @@ def content_words(text: str) -> set[str]:
 def name_of_caller(facts: Iterable[str]) -> str | None:
     """The caller's own name, when a fact (in the form of `to_you`) says it."""
     for fact in facts:
-        for pattern in _NAMED:
-            if found := pattern.search(fact):
-                name = re.split(r"\b(?:and|but|from)\b", found["name"])[0].strip()
-                return " ".join(part[:1].upper() + part[1:] for part in name.split()) or None
+        if found := _NAMED.search(fact):
+            name = re.split(r"\b(?:and|but|from)\b", found["name"])[0].strip()
+            return " ".join(part[:1].upper() + part[1:] for part in name.split()) or None
     return None
 
 

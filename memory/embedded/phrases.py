@@ -25,6 +25,92 @@ FORGETTING = re.compile(
     r"(?:don't |do not |also |just |please )?(?:forget|erase|delete|remember|unlearn)\b(?! to\b)",
     re.IGNORECASE,
 )
+_KEEPING = (
+    "remember | save | saving | store | storing | record | keep | log | memori[sz]e | note | remembering"
+)
+_SAVED = "remembered | saved | stored | recorded | kept | logged | memori[sz]ed"
+_THIS = any_of(
+    r"""
+    this | that | it | these | those | them | any of | any ?thing | what I | the following | a word of
+    my (?!seat@place@spot) | : | me (?=[.!?,;:]@$)
+    """
+)
+# "Please don't save that": a wish about the memory. Not "I don't remember that", which says something else.
+OFF_THE_RECORD = re.compile(
+    r"(?P<before>(?:\b[\w']+ ){0,3})\b(?:"
+    rf"(?P<order>(?:don't|do not|(?<=you )didn't|never|not to|not|stop)(?: you)?(?: please| ever| even| to)*"
+    rf" (?:{any_of(_KEEPING)})(?: down)?(?: {_THIS}|:))"
+    rf"|(?:don't|do not|wouldn't|not) (?:want|like)(?: \w+){{1,3}} to"
+    rf" (?:be )?{any_of(_KEEPING + '|' + _SAVED)}"
+    rf"|(?:not|never|n't) (?:to )?be {any_of(_SAVED)}"
+    rf"|no need to {any_of(_KEEPING)} {_THIS}"
+    r"|keep (?:this|that|it) (?:to yourself|between us|private|secret|confidential)"
+    r"|(?:this|that|it)(?: is|'s) (?:strictly )?(?:confidential|private)"
+    r"(?=\s*(?:[,.:!;]|$|so\b|and\b|please))"
+    r"|stop (?:remembering|recording|saving)\s*(?:[.!]|$)"
+    r"|off the record|not for the record"
+    r"|between (?:us|you and me|ourselves|the two of us)(?=\s*(?:[,.:!;\u2013\u2014-]|$))"
+    r")",
+    re.IGNORECASE,
+)
+OWN_MEMORY = re.compile(
+    r"\b(?:I|we|he|she|they|people|who)(?:'d|'ll| can| could| would| will| do| really| just| honestly| also"
+    r"| still| usually)* $|\b(?:does|did) $|(?:^|[.!?,] )you $",
+    re.IGNORECASE,
+)
+RETRACTED = re.compile(
+    r"(?<!not )(?<!no )"
+    r"(?:\b(?:just|only|I'm|I am|I was|am) (?:only |just )?(?:kidding|joking|messing with you)\b"
+    r"|(?:^|[.!?,] )(?:kidding|joking)\b|\bjk\b"
+    r"|\b(?:that's|that is|that was|it's|it was|this is) (?:just |only )?a joke\b)",
+    re.IGNORECASE,
+)
+# What opens an account is no fact about a person; it stays searchable as it was said, and no more.
+SECRET = re.compile(
+    r"\b(?:pass ?words?|pass ?codes?|pass ?phrases?|my pin|pin (?:is|code|number|for)|cvv|cvc|ssn|iban"
+    r"|(?:social )?security (?:code|number)|(?:card|account|routing|passport|national insurance|licen[cs]e)"
+    r" (?:number|details)|sort code|(?:api|secret|private|access|licen[cs]e|recovery) key"
+    r"|(?:one[- ]time|verification|access|alarm|door|gate|safe|unlock|recovery|login) code)s?\b"
+    r"|\bsocial security (?:is|no)\b|\bcredit card is\b|\b(?:\d[ -]?){13,19}\b|\b\d{3}-\d{2}-\d{4}\b",
+    re.IGNORECASE,
+)
+MARKS = re.compile(r"\*+|`+|~~+|(?<!\w)_+(?=\w)|(?<=\w)_+(?!\w)|(?:^|(?<=\n))[ \t]*(?:#{1,6}|>|[-+])[ \t]+")
+
+_VALUE = r"(?P<value>\d[\d.,]*(?: years old)?|(?:(?:an?|the) )?[^\W\d_][\w'-]*(?: [^\W\d_][\w'-]*){0,2})"
+# "Sorry, I meant Austin": the value of the statement before it is another one.
+MEANT = re.compile(
+    r"(?:(?i:no|nope|oh|wait|oops|sorry|actually|well|um|uh|er|and|but)\b[,.:!]*\s+)*"
+    rf"(?i:I mean|I meant|I meant to say|make that|correction)[,:]? {_VALUE}"
+)
+# Bare, it must look like a value: "No, 31", "no, Austin", and not "no, thanks".
+CORRECTED = re.compile(
+    r"(?i:no|nope|oops|wait|sorry)[,.]? (?:(?i:wait|sorry|no|actually|it's)[,.]? )*"
+    r"(?P<value>\d[\d.,]*(?: years old)?|(?!I\b|OK\b|Thanks\b|Yes\b|No\b)[A-Z][\w'-]+(?: [A-Z][\w'-]+){0,2})"
+)
+NO_VALUE = words(
+    """
+    it | that | this | I | I'm | I've | my | you | he | she | they | we | what | how | why | who | really
+    seriously | yes | no | well | like | come | look | just | not | there | so | if | when | everything
+    thanks | thank | sorry | okay | ok | never | please
+    """
+)
+CORRECTION_WITHIN = re.compile(
+    r"(?:,\s*(?=(?:no|sorry|wait|oops|actually)\b)|,?\s+(?=(?:I mean|I meant|make that|correction)\b))"
+    r"(?=(?:[\w']+[, ]*){2,8}[.!]?$)",
+    re.IGNORECASE,
+)
+VALUE_BEFORE = re.compile(
+    r"(?P<kept>.*\b(?:in|at|to|from|as|for|is|am|'m|turned|have|'s|are|like|love|called|speak|drive|play))"
+    r"(?P<article> (?:an?|the))? [\w'. -]{1,40}",
+    re.IGNORECASE,
+)
+# What a doctor says of the caller, unlike what others say of them, is taken for true.
+DOCTOR = re.compile(
+    r"my (?:[a-z]+ )?(?:doctor|gp|physician|cardiologist|dermatologist|neurologist|specialist|oncologist)"
+    r"(?: just)? (?:says|said|told me|tells me|confirmed)(?: that)?"
+    r" (?=I (?:have|am|need to|must|can't|cannot)\b|I'm )",
+    re.IGNORECASE,
+)
 QUESTION = words(
     """
     do | does | did | am | is | are | was | were | can | could | will | would | should | shall | may | might
@@ -125,7 +211,7 @@ NOT_A_NAME = words(
     back | later | tomorrow | when | if | on | at | after | a | an | the | maybe | anytime | again | now
     today | tonight | soon | crazy | old | asap | sir | whatever | anything | that | this | it | them | him
     her | first | in | from | about | for | not | fine | ready | just | here | directly | instead | sometime
-    whenever | early | spelled
+    whenever | early | spelled | none | neither | no
     """
 )
 CALENDAR = words(
@@ -161,8 +247,16 @@ PASSING = words(
     phoning | interested | free | available | one | the one | the person | the guy | the same | the only
     her | his | their | that | this | what | it | better | home | concerned | impressed | surprised
     disappointed | annoyed | upset | angry | frustrated | grateful | sick | cold | hot | starving
-    exhausted | running | unsure | certain | positive | following | missing | going
+    exhausted | running | unsure | certain | positive | following | missing | going | the | sleepy | drunk
+    stressed | overwhelmed | nervous | scared | relieved | thrilled | mad | furious | speechless | awake
+    dying | bloated | lonely | moved | shocked | pissed | fed up | beat | dead | cool
     """
+)
+# "Dead tired", "pretty hungry": what is said of a mood says nothing of the mood's being one.
+DEGREE = re.compile(
+    r"(?:dead|dog|bone|pretty|quite|rather|a (?:bit|little|tad)|kind of|sort of|super|extremely|incredibly"
+    r"|completely|totally|absolutely|utterly|all|truly) (?=\w)",
+    re.IGNORECASE,
 )
 LASTING = words(
     r"""
@@ -171,7 +265,9 @@ LASTING = words(
     in my late | in the army | in the navy | in the military | in tech | in the [a-z]+ business
     in the [a-z]+ industry | in a wheelchair | on medication | on insulin | on a diet | on the board
     out of work | going to be an? | going to be the | going deaf | going blind | one of | off meat
-    off sugar | off gluten | off alcohol | homeless | homeschooled | very allergic | so allergic
+    the (?:proud )?(?:ceo@cto@cfo@owner@founder@co-founder@head@manager@director@president@captain)
+    the (?:youngest@oldest@eldest@middle child@only child@only son@only daughter@mother@father) | off sugar
+    off gluten | off alcohol | homeless | homeschooled | very allergic | so allergic
     very religious | doing an? | doing my | having a baby | getting married | getting divorced
     getting a dog | getting a cat | using a wheelchair | using a walker | running a | running my
     """
@@ -194,11 +290,14 @@ DUTY = words("take|avoid|wear|use|inject|be careful")
 IDLE = re.compile(
     r"(?:to|it|that|one|said|told|seen|heard|tried|already|noticed|read|nothing"
     r"|been (?:waiting|trying|calling|on hold))\b"
-    r"|(?:(?:an?|one|another|some|no|any|two|few|a few|quick|other|more|small|big) )*"
+    r"|(?:(?:an?|one|another|some|no|any|two|few|a few|quick|other|more|small|big|three"
+    r"|four|five|six|ten|fifteen|twenty|thirty|forty|several|half|only|just|about|around|maybe"
+    r"|like|roughly|exactly|\d{1,3}) )*"
     + any_of(
         """
         questions? | problems? | issues? | requests? | complaints? | moments? | minutes? | seconds? | looks?
-        feeling | ideas? | doubts? | trouble | clue | time | things? | favou?rs? | concerns? | suggestions?
+        hours? | mins? | secs? | feeling | ideas? | doubts? | trouble | clue | time | things?
+        favou?rs? | concerns? | suggestions?
         guess | say
         """
     )

@@ -49,19 +49,58 @@ def statements(said: str, when: datetime) -> list[Statement]:
     """The facts in one line of the caller's, in the order they were said, at most 8.
 
     `when` dates what was said with words like "tomorrow". Only the first 2,000 characters are read, and
-    a sentence longer than 240 is left alone: it stays searchable as it was said.
+    a clause longer than 240 is left alone: it stays searchable as it was said.
     """
     # What stands in brackets was put there by a machine: "[the caller asked to forget something]".
-    text = _BRACKETED.sub(". ", tidy(said[:_READ]))
-    if phrases.FORGETTING.search(text):
+    text = _BRACKETED.sub(". ", tidy(phrases.MARKS.sub("", said[:_READ])))
+    if phrases.FORGETTING.search(text) or phrases.RETRACTED.search(text) or off_the_record(text):
         return []
     found: dict[str, Statement] = {}
-    for sentence in _SENTENCE_END.split(text):
-        for clause in _clauses(sentence):
-            statement = _statement(clause, when)
-            if statement and len(found) < _MOST:
-                found[statement.text] = statement
+    before = ""
+    for whole in _SENTENCE_END.split(text):
+        parts = [whole] if _correction(whole) else phrases.CORRECTION_WITHIN.split(whole, maxsplit=1)
+        for sentence in parts:
+            clauses = _clauses(sentence)
+            corrected = _corrected(before, sentence)
+            if corrected is not None:
+                if wrong := _statement(before, when):
+                    found.pop(wrong.text, None)
+                clauses = [corrected]
+            for clause in clauses:
+                before = clause if " " in clause else before
+                statement = _statement(clause, when)
+                if statement and len(found) < _MOST:
+                    found[statement.text] = statement
     return list(found.values())
+
+
+def off_the_record(said: str) -> bool:
+    """Whether the caller says that something of it is not to be kept, wherever in their words that stands."""
+    for wish in phrases.OFF_THE_RECORD.finditer(tidy(said[:_READ])):
+        if not wish["order"] or not phrases.OWN_MEMORY.search(wish["before"]):
+            return True
+    return False
+
+
+def _correction(sentence: str) -> re.Match[str] | None:
+    text = sentence.strip().rstrip(" .!,")
+    match = phrases.MEANT.fullmatch(text) or phrases.CORRECTED.fullmatch(text)
+    return None if match and phrases.NO_VALUE.match(match["value"]) else match
+
+
+def _corrected(before: str, sentence: str) -> str | None:
+    """`before` with the value that `sentence` puts in its place; None when it corrects nothing.
+
+    Empty when something is corrected and the rules cannot tell what: then neither holds.
+    """
+    match = _correction(sentence)
+    if not before or not match or re.search(r"\bnot\b|n't", before):
+        return None
+    place = phrases.VALUE_BEFORE.fullmatch(before)
+    if place is None:
+        return ""
+    article = "" if re.match(r"(?:an?|the) ", match["value"]) else place["article"] or ""
+    return f"{place['kept']}{article} {match['value']}"
 
 
 def remembered(text: str, when: datetime) -> Statement:
@@ -80,7 +119,8 @@ def _clauses(sentence: str) -> list[str]:
             return []
         sentence = stated
     sentence = sentence.rstrip(" .!,\u2026")
-    if not sentence or len(sentence) > _LONGEST or _not_stated(sentence):
+    sentence = phrases.DOCTOR.sub("", sentence)
+    if not sentence or _not_stated(sentence):
         return []
     reported = phrases.REPORTED.search(sentence)
     if reported:
@@ -91,6 +131,8 @@ def _clauses(sentence: str) -> list[str]:
         clause = phrases.DANGLING.sub("", _lead(part.strip(" ,")), count=1)
         if _not_stated(clause):
             break
+        if len(clause) > _LONGEST:
+            continue
         if re.match(r"I\b", clause):
             first, *rest = phrases.SAME_SUBJECT.split(clause)
             clauses += [first, *(f"I {more}" for more in rest)]
@@ -116,6 +158,8 @@ def _lead(clause: str) -> str:
 def _statement(clause: str, when: datetime) -> Statement | None:
     """One clause as a fact about the caller, or None when it is none."""
     clause = phrases.TAIL.sub("", clause).strip(" ,.!")
+    if phrases.SECRET.search(clause):
+        return None
     prose = _name(clause)
     if prose is None and not phrases.YOU.search(clause):
         if re.match(r"I\b", clause):
@@ -181,7 +225,8 @@ def _with_auxiliary(verb: str, after: str, adverbs: str) -> str | None:
     claim = re.sub(r"^(?:really|actually|even|ever|usually|normally|also) ", "", after.removeprefix("not "))
     said = f"{denied}{adverbs}{about_the_caller(claim)}"
     if verb == "am":
-        passing = phrases.PASSING.match(claim) and not phrases.LASTING.match(claim)
+        mood = phrases.DEGREE.sub("", claim, count=1) if phrases.DEGREE.match(claim) else claim
+        passing = phrases.PASSING.match(mood) and not phrases.LASTING.match(claim)
         return None if passing else f"is {said}"
     if verb == "have":
         duty = claim.startswith("to ") and phrases.DUTY.match(claim.removeprefix("to "))
@@ -234,6 +279,10 @@ def _possession(clause: str) -> str | None:
     match = phrases.BELONGS.fullmatch(clause)
     if not match or phrases.NOTHING.match(match["thing"]):
         return None
+    if re.fullmatch(r"(?:\w+ )?name", match["thing"], re.IGNORECASE) and (
+        match["not"] or "n't" in match["verb"] or match["rest"].startswith("not ")
+    ):
+        return None  # it says who they are not
     if phrases.PEOPLE.search(match["thing"]) and not re.match(r"favou?rite\b", match["thing"], re.IGNORECASE):
         return None
     if match["aches"]:

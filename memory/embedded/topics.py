@@ -116,7 +116,8 @@ _SINGLE: list[tuple[str, re.Pattern[str]]] = [
         ("name", r"(?:is called|is named|goes by|wants to be called) (.+)"),
         (
             "home",
-            r"(?:liv(?:e|es|ed|ing)|is living|has lived|is based) (?:in|at|near|on|outside|close to) (.+)",
+            r"(?:lives?|living|is living|has lived|is based) (?:in|at)"
+            r" (?!an?\b|the (?:basement|attic|countryside|country|suburbs|city|middle)\b)(.+)",
         ),
         ("home", r"(?:has )?(?:moved|relocated) (?:back )?(?:from .+? )?to (.+)"),
         ("household", r"liv(?:e|es|ing) ((?:alone|with).*)"),

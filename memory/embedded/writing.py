@@ -16,7 +16,7 @@ from . import lines
 from .database import Database, Row, fresh_key, now, stamp
 from .lines import Line
 from .ranking import searchable
-from .statements import Statement, remembered, statements
+from .statements import Statement, off_the_record, remembered, statements
 from .topics import Topic
 
 REMEMBERED = "remembered"
@@ -182,6 +182,14 @@ def _read(db: Database, document: Row, line: Line, single: bool) -> set[str]:
     when = line.when or lines.moment(document["date"] or "") or now()
     for part, passage in enumerate(line.passages()):
         _item(db, document, line, part, "chunk", passage, stamp(when), passage.removeprefix(line.prefix))
+    if line.by_caller and not single and off_the_record(line.said):
+        # Its model should not have sent it: the text stays where it is, and no search finds it.
+        db.run(
+            "UPDATE items SET latest = 0 WHERE document = ? AND line = ? AND kind = 'chunk'",
+            document["id"],
+            line.number,
+        )
+        return set()
     if not document["learn"] or not line.by_caller:
         return set()
     found: list[Statement] = [remembered(line.said, when)] if single else statements(line.said, when)

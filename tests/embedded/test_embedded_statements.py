@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from memory.embedded.statements import remembered, statements
+from memory.embedded.statements import off_the_record, remembered, statements
 from memory.embedded.topics import topic_of
 
 WHEN = datetime(2026, 11, 30, 18, 0, tzinfo=UTC)
@@ -90,6 +90,27 @@ FACTS = {
         "The caller has a cat.",
     ],
     "I don't remember the code but I live in Boston": ["The caller lives in Boston."],
+    "I really don't remember that. I smoke.": ["The caller smokes."],
+    "I'm **vegetarian** and `deaf`": ["The caller is vegetarian and deaf."],
+    "My doctor says I have asthma": ["The caller has asthma."],
+    "I quit my job at Google": ["The caller quit their job at Google."],
+    "I'm the youngest of five": ["The caller is the youngest of five."],
+    "So yesterday was one of those days, " + "really long, " * 20 + "and I work as a paramedic.": [
+        "The caller works as a paramedic."
+    ],
+    # corrections win
+    "I'm 30. No, 31.": ["The caller is 31."],
+    "I'm 30, no, 31": ["The caller is 31."],
+    "I live in Boston. Sorry, I meant Austin.": ["The caller lives in Austin."],
+    "I live in Boston. Sorry. I meant Austin.": ["The caller lives in Austin."],
+    "I live in Boston, I mean Austin": ["The caller lives in Austin."],
+    "I have a dog. I mean a cat.": ["The caller has a cat."],
+    "My name is Bob. I mean Rob.": ["The caller's name is Rob."],
+    # and only what looks like one is one
+    "I live in Boston. No thanks.": ["The caller lives in Boston."],
+    "I live in Boston. Sorry, gotta go.": ["The caller lives in Boston."],
+    "I love jazz. I mean, I really love it.": ["The caller loves jazz."],
+    "I don't eat fish. No, Austin.": ["The caller does not eat fish."],
 }
 
 QUOTED = {
@@ -170,6 +191,26 @@ NOTHING = [
     "I live in Boston. Forget that.",
     "I want you to forget I'm vegetarian",
     "[the caller asked to forget something]",
+    "I have cancer but please don't save that",
+    "Off the record, I'm gay",
+    "Between us, I hate my boss",
+    # taken back
+    "I'm a spy. Just kidding.",
+    "I live on Mars, that's a joke",
+    # secrets
+    "my pin is 1234",
+    "My password is hunter2",
+    "My card number is 4111 1111 1111 1111",
+    "My social security number is 123-45-6789",
+    # who they are not, whom they sing of, and how they feel
+    "My name is not Robert",
+    "My name isn't Robert",
+    "I am the walrus",
+    "I'm dead tired",
+    "I'm pretty hungry",
+    "I'm ready",
+    "I have 5 minutes",
+    "I have about two hours",
     # neither English nor words
     "Ich bin Vegetarier",
     "",
@@ -188,6 +229,45 @@ def test_first_person_statements_become_prose_about_the_caller(said: str, facts:
 def test_everything_else_is_left_out(said: str) -> None:
     """Questions, requests, guesses, other people's facts and small talk teach nothing about the caller."""
     assert statements(said, WHEN) == []
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "I have cancer but please don't save that",
+        "my pin is 1234, don't remember that",
+        "Don\u2019t remember this: I cheated on my exam.",
+        "Please do not record it",
+        "I don't want you to remember this",
+        "I'd rather you didn't store any of that",
+        "I smoke. Keep that between us.",
+        "That should not be saved",
+        "Stop remembering.",
+        "this is off the record",
+    ],
+)
+def test_a_wish_not_to_be_remembered_is_heard_wherever_it_stands(said: str) -> None:
+    """First, last or in the middle: a message that holds it teaches nothing at all."""
+    assert off_the_record(said)
+    assert statements(f"I'm vegan. {said}", WHEN) == []
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "I don't remember that",
+        "We never keep it",
+        "My dad didn't save it",
+        "You don't remember that?",
+        "Don't keep me waiting",
+        "Don't forget that I smoke",
+        "I can't save anything this month",
+        "It's private property",
+    ],
+)
+def test_what_only_sounds_like_that_wish_is_none(said: str) -> None:
+    """Somebody's own remembering and saving is talk like any other."""
+    assert not off_the_record(said)
 
 
 @pytest.mark.parametrize(
@@ -232,6 +312,9 @@ def test_a_newer_statement_about_the_same_thing_replaces_the_older(older: str, n
         ("I live in Boston", "I don't live in Chicago"),
         ("I live in Boston", "I grew up in Chicago"),
         ("I live in Boston", "I live with my sister"),
+        ("I live in Boston", "I live on the third floor"),
+        ("I live in Boston", "I live in an old house"),
+        ("I live in Boston", "I lived in Chicago for a year"),
         ("I live in Boston", "My sister lives in Chicago"),
         ("I'm a nurse", "I work at St. Mary's hospital"),
         ("I'm a nurse", "I was a teacher"),
@@ -287,6 +370,12 @@ def test_what_fits_no_rule_is_a_topic_of_its_own() -> None:
         "I have " + "quick other " * 18,
         "my a's " * 300,
         "I'm vegetarian. " * 6_000,
+        "don't " * 400,
+        "I mean " * 300,
+        "a b c d, " * 250,
+        "1 " * 1_000,
+        "*_" * 1_000,
+        "I have " + "only 5 " * 300,
     ],
 )
 def test_hostile_lengths_do_not_stall_the_rules(said: str) -> None:

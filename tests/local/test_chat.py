@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 import io
+import logging
 import os
 import signal
 import subprocess
@@ -17,7 +18,8 @@ from livekit.agents import APIConnectionError, APIStatusError
 
 import settings
 from local import chat
-from local.chat_text import what_failed
+from local.chat_text import lost_lines, what_failed
+from local.memory_log import MemoryLog
 from local.terminal import Terminal, shown
 from memory import MemoryStore, embedded
 
@@ -123,10 +125,13 @@ def story(chats: Chats) -> Story:
         "My name is Anna. I'm vegetarian and I live in Lisbon.",
         "Remember that my cat is called Miso.",
         "/pause",
+        "/pause",
         "I hate mint.",
-        "/resume",
+        "/RESUME",
         "I play the oboe.",
         "/whatever",
+        "I collect stamps but please don't save that.",
+        "I love opera.",
     )
     first_said, unlucky_said = ended(first), ended(unlucky)
 
@@ -142,9 +147,11 @@ def story(chats: Chats) -> Story:
         "/pause",
         "/resume",
         "/forget Lisbon",
-        "yes",
+        "yes please",
         "Where do I live?",
-        "/quit",
+        "/forget cat",
+        "What is my name?",
+        "/Quit now",
         "This line comes after the call.",
     )
     tell(bob, "What do you know about me?", "/memory", "/forget Lisbon", "I live in Porto.")
@@ -188,7 +195,7 @@ def test_memory_at_work_is_shown(story: Story) -> None:
     )
     assert "· recalled" in after(story.second, "What should I cook tonight?")
     assert " ms: " in after(story.second, "What should I cook tonight?")
-    assert "· forgotten: " in after(story.second, "yes")
+    assert "· forgotten: " in after(story.second, "yes please")
     assert "· kept from this call: " in story.first
     assert "Hung up." in story.first.splitlines()[-1]
 
@@ -209,6 +216,96 @@ def test_what_was_said_while_paused_is_not_kept(story: Story) -> None:
     assert "oboe" in after(story.second, "/memory")
 
 
+def test_a_wish_within_a_message_keeps_it_out_of_the_memory(story: Story) -> None:
+    """The model has the tool for it, and the message that holds the wish is itself not kept."""
+    wish = "I collect stamps but please don't save that."
+    assert "From here on nothing is stored" in after(story.first, wish)
+    assert "Noted" not in after(story.first, "I love opera.")
+    assert "stamps" not in story.first.split(wish)[1] + story.second + story.third
+    assert "opera" not in story.first.split("I love opera.")[1] + story.second + story.third
+
+
+def test_a_second_pause_says_that_it_is_one(story: Story) -> None:
+    """Nothing happens, and nothing is claimed to."""
+    assert "It is paused already" in story.first.split("you    /pause\n")[2]
+    assert "Remembering again" in after(story.first, "/RESUME")
+
+
+def test_what_is_no_answer_to_the_question_is_a_line_of_its_own(story: Story) -> None:
+    """It forgets nothing, and it is answered."""
+    said = after(story.second, "What is my name?")
+    assert said.startswith("Nothing was forgotten.\n")
+    assert "agent  You are Anna." in said
+    assert "Miso" in after(story.third, "/memory")
+
+
+async def test_forgetting_all_erases_the_memory_after_a_yes(chats: Chats) -> None:
+    """Everything goes, the running call's knowledge with it; before a yes nothing does."""
+    client = embedded.client(chats.place / "memory.sqlite3")
+    await MemoryStore(client).remember("eva", "The caller plays the harp.", {})
+    chat_with_eva = chats.start("--caller", "eva")
+    tell(
+        chat_with_eva,
+        "/forget all",
+        "no",
+        "/memory",
+        "/forget everything",
+        "OK.",
+        "/memory",
+        "What do I play?",
+    )
+    said = ended(chat_with_eva)
+    assert "harp" in said.split("you    /memory\n")[1]
+    assert "is erased" in after(said, "OK.")
+    assert "harp" not in said.split("is erased")[1]
+    assert await MemoryStore(client).facts("eva") == []
+    await client.close()
+
+
+@pytest.mark.parametrize("name", ["", "  ", "an\nna", "an\x1b[2Jna"])
+def test_a_name_that_is_none_is_refused_with_one_sentence(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    """Blank, of several lines, or with what moves the cursor."""
+    monkeypatch.setattr(settings, "load", lambda: None)
+    monkeypatch.setattr(sys, "argv", ["chat", "--caller", name])
+    for stream in ("stdout", "stderr"):
+        monkeypatch.setattr(sys, stream, io.TextIOWrapper(io.BytesIO()))
+    with pytest.raises(SystemExit, match="--caller NAME") as ended_with:
+        chat.main()
+    assert "\n" not in str(ended_with.value.code)
+    assert "\x1b" not in str(ended_with.value.code)
+
+
+def test_lines_that_were_lost_are_counted_in_the_chat_s_own_words() -> None:
+    """The log's hint at its summary, which nobody sees in a chat, is not passed on."""
+    out = io.StringIO()
+    log = MemoryLog(Terminal(out))
+    lost = "memory could not store a part of this call; the summary says how many lines"
+    for level, message, extra in (
+        (logging.WARNING, lost, {}),
+        (logging.WARNING, "memory is off", {}),
+        (logging.INFO, "memory of this call", {"lines_stored": 3, "lines_lost": 1}),
+    ):
+        log.emit(logging.makeLogRecord({"levelno": level, "msg": message, **extra}))
+    assert out.getvalue() == "Memory is off.\n"
+    assert lost_lines(log.lines_stored, log.lines_lost) == (
+        "Hung up. 1 line of this call could not be stored; 3 lines could."
+    )
+
+
+def test_a_signal_while_the_call_is_being_stored_ends_it_with_a_sentence(chats: Chats) -> None:
+    """With the service away storing takes a minute; whoever does not wait gets no traceback."""
+    away = {"SUPERMEMORY_API_KEY": "sm_test", "SUPERMEMORY_BASE_URL": "http://127.0.0.1:9"}
+    process = chats.start("--caller", "anna", **away)
+    tell(process, "I love opera.", "/quit")
+    said = heard(process, "Storing what was said takes a while.")
+    process.send_signal(signal.SIGTERM)
+    out, errors = process.communicate(timeout=60)
+    assert "Hung up before all that was said could be stored." in out, said + out
+    assert (process.returncode, errors) == (143, "")
+
+
 def test_forgetting_asks_first_and_takes_no_for_an_answer(story: Story) -> None:
     """Only a yes on the next line forgets; a command there means no, and is carried out."""
     assert "Nothing that is remembered matches 'Lisbon'." in after(story.bob, "/forget Lisbon")
@@ -222,7 +319,7 @@ def test_forgetting_asks_first_and_takes_no_for_an_answer(story: Story) -> None:
 def test_what_was_forgotten_leaves_the_memory(story: Story) -> None:
     """It is shown, confirmed, said to be forgotten, and not listed in the next call; the rest stays."""
     assert "- The caller lives in Lisbon." in after(story.second, "/forget Lisbon")
-    assert "· forgotten: The caller lives in Lisbon" in after(story.second, "yes")
+    assert "· forgotten: The caller lives in Lisbon" in after(story.second, "yes please")
     assert "Lisbon" not in after(story.third, "/memory")
     assert "Anna" in after(story.third, "/memory")
 

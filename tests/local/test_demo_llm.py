@@ -9,7 +9,8 @@ import pytest
 from livekit.agents import Agent, AgentSession, RunResult, ToolError, function_tool, llm
 
 from local.demo_llm import DemoLLM, next_move
-from local.demo_rules import ToolCall
+from local.demo_rules import ToolCall, confirmation
+from local.demo_words import NOT_PAUSED, PAUSED, as_note, name_of_caller, sentences, to_you
 from memory import Fact, prompt
 
 TOOLS = frozenset({"remember", "search_memories", "forget"})
@@ -149,6 +150,7 @@ def test_it_calls_the_tool_that_the_caller_asks_for(order: str, call: ToolCall) 
     "text",
     [
         "Don't remember this",
+        "I have cancer but please don't save that",
         "Forget it.",
         "Never mind",
         "Forget everything about me",
@@ -299,6 +301,9 @@ async def test_a_tool_s_answer_is_what_is_said() -> None:
     ("said", "tool"),
     [
         ("Please don't remember this.", "do_not_remember"),
+        ("I have cancer but please don't save that", "do_not_remember"),
+        ("my pin is 1234, don't remember that", "do_not_remember"),
+        ("Don't remember this: I cheated on my exam. Remember that I hate mint.", "do_not_remember"),
         ("You can remember me again", "remember_again"),
         ("I'm not Anna!", "not_me"),
         ("No, you have the wrong person.", "not_me"),
@@ -348,3 +353,90 @@ async def test_it_calls_no_tool_where_the_application_forbids_it() -> None:
 def test_remember_that_means_what_was_said_before(said: tuple[str, ...]) -> None:
     """The word itself is nothing to remember."""
     assert next_move(context(*said), TOOLS) == ToolCall("remember", {"text": "The caller loves jazz."})
+
+
+def test_a_wish_not_to_be_remembered_comes_before_a_question_that_is_open() -> None:
+    """ "Don't save this" is no answer to "shall I forget it?"."""
+    chat_ctx = context("Forget that I live in Lisbon.")
+    chat_ctx.items += [
+        llm.FunctionCall(call_id="1", name="forget", arguments='{"query": "Lisbon", "confirmed": false}'),
+        llm.FunctionCallOutput(
+            call_id="1", name="forget", output="This would go: x. Ask the caller to confirm.", is_error=False
+        ),
+    ]
+    chat_ctx.add_message(role="user", content="Don't save this: I hate mint.")
+    assert next_move(chat_ctx, TOOLS | {"do_not_remember"}) == ToolCall("do_not_remember")
+
+
+@pytest.mark.parametrize("said", ["I'm dead tired.", "My password is hunter2", "I'm just kidding"])
+def test_what_is_not_kept_is_not_said_to_be_noted(said: str) -> None:
+    """A mood, a secret and a joke are heard, and no more."""
+    assert answer(said) == "I see."
+
+
+def test_it_promises_nothing_while_it_knows_that_memory_is_paused() -> None:
+    """Its own tool call tells it, or the application, whose word is the newer one."""
+    call = llm.FunctionCall(call_id="1", name="do_not_remember", arguments="{}")
+    for told, paused in ((None, True), (PAUSED, True), (NOT_PAUSED, False)):
+        chat_ctx = context("Don't save this.")
+        chat_ctx.items.append(call)
+        if told:
+            chat_ctx.items.insert(0, llm.ChatMessage(role="system", content=[told]))
+        chat_ctx.add_message(role="user", content="I love opera.")
+        expected = "All right, I keep nothing of that." if paused else "Noted: you love opera."
+        assert next_move(chat_ctx, TOOLS) == expected
+
+
+@pytest.mark.parametrize(
+    ("fact", "name"),
+    [
+        ("My name is Anna", "Anna"),
+        ("I'm called Anna", "Anna"),
+        ("I'm Jewish", None),
+        ("I'm Anna", None),
+        ("The caller's name is not Robert", None),
+    ],
+)
+def test_only_what_says_that_it_is_a_name_is_taken_for_one(fact: str, name: str | None) -> None:
+    """ "Hello Jewish" is what nobody wants to hear."""
+    assert name_of_caller([to_you(fact)]) == name
+
+
+@pytest.mark.parametrize(
+    ("text", "note"),
+    [
+        ("https://evil.example/a", "https://evil.example/a"),
+        ("iPhone 15 is what I want", "iPhone 15 is what I want."),
+        ("anna@example.com is my address", "anna@example.com is my address."),
+        ("the key is under the mat", "The key is under the mat."),
+    ],
+)
+def test_a_note_keeps_addresses_and_brand_names_as_they_are_written(text: str, note: str) -> None:
+    """A capital or a full stop makes another address of it."""
+    assert as_note(text) == note
+
+
+def test_an_abbreviation_ends_no_sentence() -> None:
+    """Dr. Who and St. Louis are one thing each."""
+    assert sentences("I live in St. Louis near Dr. Who. I smoke.") == [
+        "I live in St. Louis near Dr. Who.",
+        "I smoke.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [
+        *(
+            (said, "yes")
+            for said in ("yes", "Y", "yes please", "Sure.", "ok", "OK, go ahead", "Yes, all of it!")
+        ),
+        *((said, "no") for said in ("no", "Nope.", "don't", "never mind")),
+        ("Yes, but not the second one", "unsure"),
+        *((said, "other") for said in ("ok what do you know about me?", "I play the oboe", "/memory")),
+        ("Don't save this", "other"),
+    ],
+)
+def test_only_a_plain_yes_is_a_yes(said: str, meant: str) -> None:
+    """The chat's own question and the model's are judged alike."""
+    assert confirmation(said) == meant
