@@ -338,6 +338,8 @@ def main() -> None:
             check_settings()
         except settings.SettingsError as error:
             sys.exit(str(error))
+        if settings.check_memory() is None:
+            logger.warning("memory is a file on this machine; with SUPERMEMORY_API_KEY it is Supermemory")
     cli.run_app(server)
 
 
