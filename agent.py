@@ -16,7 +16,8 @@ from typing import Any
 import settings  # before the plugins: it switches off what onnxruntime reports when it is imported
 
 # isort: split
-from livekit import rtc
+import aiohttp
+from livekit import api, rtc
 from livekit.agents import (
     NOT_GIVEN,
     AgentServer,
@@ -44,6 +45,9 @@ settings.load()
 
 LONGEST_CALL = 30 * 60.0
 """Seconds; an open room costs money for as long as it is open."""
+
+KEY_CHECK_TIMEOUT = 5.0
+"""Seconds that a worker's start waits for LiveKit to refuse its keys."""
 
 PATIENCE = 15.0
 """Seconds that a silent caller has to answer after being asked."""
@@ -235,6 +239,27 @@ def check_settings() -> None:
             raise settings.SettingsError(problem)
 
 
+async def check_keys() -> None:
+    """Raises `SettingsError` when LiveKit refuses the keys, for which a worker would retry in vain.
+
+    A server that is away, or fails in another way, is the worker's to wait for.
+    """
+    names = ("LIVEKIT_URL", "LIVEKIT_API_KEY", "LIVEKIT_API_SECRET")
+    try:
+        async with (
+            asyncio.timeout(KEY_CHECK_TIMEOUT),
+            api.LiveKitAPI(*(settings.get(name) for name in names)) as livekit,
+        ):
+            await livekit.room.list_rooms(api.ListRoomsRequest(names=["none"]))
+    except api.TwirpError as error:
+        if error.status == 401:
+            raise settings.SettingsError(
+                "LiveKit refuses the keys. LIVEKIT_API_KEY and LIVEKIT_API_SECRET must belong to LIVEKIT_URL."
+            ) from None
+    except (TimeoutError, aiohttp.ClientError):
+        pass
+
+
 def turn_handling(*, cloud: bool) -> TurnHandlingOptions:
     """When the caller has finished: TURN_DETECTION=audio listens to the voice, text reads the words."""
     choice = settings.get("TURN_DETECTION") or ("audio" if cloud else "vad")
@@ -336,6 +361,7 @@ def main() -> None:
     if set(sys.argv[1:]) & {"start", "dev", "connect"}:
         try:
             check_settings()
+            asyncio.run(check_keys())
         except settings.SettingsError as error:
             sys.exit(str(error))
         if settings.check_memory() is None:
