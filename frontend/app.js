@@ -134,10 +134,10 @@ function draw() {
   $('mute').disabled = mic !== 'on' && mic !== 'muted';
   $('mute').classList.toggle('on', mic === 'muted');
   $('mute-label').textContent = mic === 'muted' ? 'Unmute' : 'Mute';
-  const canSwitch = phase === 'live' && (memory === 'on' || memory === 'paused');
+  const canSwitch = call.ready && (memory === 'on' || memory === 'paused');
   $('forgetful').disabled = !canSwitch || switching;
   $('forgetful').setAttribute('aria-checked', memory === 'paused');
-  $('words').disabled = $('send').disabled = phase !== 'live';
+  $('words').disabled = $('send').disabled = !call.ready;
 
   if (wasOpen !== call.open) {
     wasOpen = call.open;

@@ -20,7 +20,7 @@ const LOSSES_WITHIN = 120_000;
 function fresh() {
   return {
     phase: 'idle', // starting, waiting, live, reconnecting, ended, failed
-    agent: 'initializing', // the agent's own word while live: listening, thinking, speaking
+    agent: 'initializing', // while live: not ready yet, then its own word: listening, thinking, speaking
     slow: false, // waiting takes unusually long
     lost: false, // waiting for a replacement
     problem: null,
@@ -67,9 +67,13 @@ export class Call {
   /** True while there is a call, from the click until its end. */
   get open() { return !['idle', 'ended', 'failed'].includes(this.view.phase); }
 
+  /** True while the agent hears what is typed and answers what is asked; before, both would be lost without a word. */
+  get ready() { return this.view.phase === 'live' && this.view.agent !== 'initializing'; }
+
   #words;
   #room;
   #agent; // participant
+  #active; // whether it can be reached: it is seen in the room a little earlier
   #audio; // the agent's track
   #agents; // identities that were the agent of this call
   #gone; // identities given up on, though the server still lists them
@@ -166,6 +170,9 @@ export class Call {
         this.#gone.delete(who.identity); // one that joins again lives
         this.#look();
       }))
+      .on(E.ParticipantActive, mine((who) => {
+        if (who === this.#agent) this.#reached();
+      }))
       .on(E.ParticipantDisconnected, mine((who) => {
         // While the page itself is reconnecting, everybody else seems to leave.
         if (who === this.#agent && this.view.phase === 'live') this.#lose(AFTER_LOSS);
@@ -198,19 +205,27 @@ export class Call {
     for (const name of ['ask0', 'ask1', 'slow', 'giveUp', 'rejoin']) this.#cancel(name);
     if (!this.#agents.has(found.identity)) this.#set({ memory: '' }); // what a lost one said of itself holds no more
     this.#agent = found;
+    this.#active = false;
     this.#agents.add(found.identity);
     this.#alive = this.clock.now();
     this.#set({ phase: 'live', agent: 'initializing', slow: false, lost: false, switching: false });
     for (const { track } of found.audioTrackPublications.values()) if (track) this.#hear(track);
     this.#read();
+    if (found.isActive) this.#reached();
     this.#beat();
-    if (this.#paused && this.view.memory !== 'paused') this.setPaused(true);
     return found;
+  }
+
+  #reached() {
+    this.#active = true;
+    this.#read();
+    // The caller told another agent, which this one replaces. It may not wait until it is ready to listen.
+    if (this.#paused && this.view.memory !== 'paused') this.setPaused(true);
   }
 
   #read() {
     const said = this.#agent.attributes;
-    const agent = said['lk.agent.state'] || 'initializing';
+    const agent = (this.#active && said['lk.agent.state']) || 'initializing';
     this.#words.agentSpeaks(agent === 'speaking');
     this.#set({
       agent,
@@ -371,10 +386,10 @@ export class Call {
 
   // Words.
 
-  /** Sends typed text; false when nobody is there to read it, since LiveKit would lose it without a word. */
+  /** Sends typed text; false when nobody is there to read it. */
   send(text) {
     const message = text.trim().slice(0, LONGEST_MESSAGE);
-    if (!message || this.view.phase !== 'live') return false;
+    if (!message || !this.ready) return false;
     const words = this.#words;
     const id = words.typed(message);
     this.#room.localParticipant.sendText(message, { topic: 'lk.chat' }).catch(() => words.notSent(id));

@@ -3,7 +3,7 @@
 export const names = {
   RoomEvent: {
     Disconnected: 'disconnected', SignalReconnecting: 'signalReconnecting', Reconnecting: 'reconnecting', Reconnected: 'reconnected',
-    ParticipantConnected: 'participantConnected', ParticipantDisconnected: 'participantDisconnected',
+    ParticipantConnected: 'participantConnected', ParticipantActive: 'participantActive', ParticipantDisconnected: 'participantDisconnected',
     ParticipantAttributesChanged: 'participantAttributesChanged', TrackSubscribed: 'trackSubscribed', TrackUnsubscribed: 'trackUnsubscribed',
     AudioPlaybackStatusChanged: 'audioPlaybackChanged', TrackMuted: 'trackMuted', TrackUnmuted: 'trackUnmuted',
   },
@@ -43,7 +43,7 @@ export class RpcError extends Error {
 }
 
 export function agent(identity = 'agent-1', attributes = {}) {
-  return { identity, isAgent: true, attributes: { 'lk.agent.state': 'listening', 'memory.state': 'on', 'memory.recorded': 'false', 'memory.store': 'embedded', 'memory.error': '', ...attributes }, audioTrackPublications: new Map() };
+  return { identity, isAgent: true, isActive: true, attributes: { 'lk.agent.state': 'listening', 'memory.state': 'on', 'memory.recorded': 'false', 'memory.store': 'embedded', 'memory.error': '', ...attributes }, audioTrackPublications: new Map() };
 }
 
 class FakeRoom {
@@ -97,6 +97,7 @@ class FakeRoom {
   // What happens to it.
 
   join(who) { this.remoteParticipants.set(who.identity, who); this.emit(E.ParticipantConnected, who); return who; }
+  reached(who) { this.emit(E.ParticipantActive, who); who.isActive = true; } // in this order, as the library does
   leave(who) { this.remoteParticipants.delete(who.identity); this.emit(E.ParticipantDisconnected, who); }
   says(who, attributes) { Object.assign(who.attributes, attributes); this.emit(E.ParticipantAttributesChanged, attributes, who); }
   disconnected(reason) { this.emit(E.Disconnected, reason); }

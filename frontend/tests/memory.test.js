@@ -127,6 +127,22 @@ test('A replacement that has not said yet whether it remembers is told all the s
   assert.deepEqual(world.room.rpcs.filter(([to, method]) => to === 'agent-2' && method === 'memory.pause').length, 1);
 });
 
+test('A replacement is told as soon as it can be reached, and not before', async () => {
+  const { call, world, clock, agent: first } = await connected(agent());
+  await call.setPaused(true);
+  world.room.leave(first);
+  await clock.advance(1_000);
+  const second = agent('agent-2', { 'lk.agent.state': 'initializing' });
+  second.isActive = false;
+  world.room.join(second);
+  await settle();
+  const told = () => world.room.rpcs.filter(([to, method]) => to === 'agent-2' && method === 'memory.pause').length;
+  assert.equal(told(), 0);
+  world.room.reached(second);
+  await settle();
+  assert.equal(told(), 1);
+});
+
 test('A caller who told the agent to remember again is not silenced in its replacement', async () => {
   const { call, world, clock, agent: first } = await connected(agent());
   await call.setPaused(true);

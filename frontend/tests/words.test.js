@@ -104,6 +104,19 @@ test('A text is not sent before the agent is there, since it would be lost', asy
   assert.deepEqual(world.room.sent, []);
 });
 
+test('Nothing is sent to an agent that is seen but cannot be reached yet, or that is still setting up', async () => {
+  const who = agent();
+  who.isActive = false;
+  const { call, world } = await connected(who);
+  assert.equal(call.view.agent, 'initializing');
+  assert.equal(call.send('Hello?'), false);
+  world.room.reached(who);
+  assert.equal(call.view.agent, 'listening');
+  assert.equal(call.send('Hello?'), true);
+  world.room.says(who, { 'lk.agent.state': 'initializing' });
+  assert.equal(call.send('Hello?'), false);
+});
+
 test('A typed text is drawn by the page, trimmed and capped, and goes out once', async () => {
   const { call, world, rows } = await connected(agent());
   assert.equal(call.send('   '), false);
