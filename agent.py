@@ -176,6 +176,8 @@ async def entrypoint(ctx: JobContext) -> None:
     # What hears, thinks and speaks.
     models, description = await pick_models(ctx)
     session = AgentSession[Call](userdata=Call(ctx, memory, client, identity), **models)
+    if session.tts is None:
+        session.output.set_audio_enabled(False)
     logger.info("call", extra={"memory": store, "memory_state": memory.state, "models": description})
 
     # Recall before every reply, capture of what is said.

@@ -1,6 +1,6 @@
 """What the page and the agent tell each other about memory, over the room they share.
 
-The page calls: `memory.ping`, `memory.pause` and `memory.refresh`. The agent answers the linked caller
+The page calls: `memory.ping`, `memory.pause` and `memory.forget`. The agent answers the linked caller
 only, tells of each recall on the topic `memory.events`, and keeps the last known state in attributes.
 """
 
@@ -16,13 +16,12 @@ from typing import Any
 from livekit import rtc
 from livekit.agents import JobContext
 
-from memory import MemoryEvent, SupermemoryLiveKit
+from memory import MemoryConfigurationError, MemoryEvent, MemoryStoreError, SupermemoryLiveKit
 
 logger = logging.getLogger("agent")
 
 EVENTS_TOPIC = "memory.events"
 MAX_PAYLOAD = 16_384
-MAX_FORGOTTEN = 500
 
 
 class PageLink:
@@ -41,7 +40,7 @@ class PageLink:
     async def start(self) -> None:
         """Registers the methods; before the session starts, else a fast page finds none."""
         local = self._ctx.room.local_participant
-        for name, method in (("ping", self._ping), ("pause", self._pause), ("refresh", self._refresh)):
+        for name, method in (("ping", self._ping), ("pause", self._pause), ("forget", self._forget)):
             local.register_rpc_method(f"memory.{name}", method)
         self._memory.on("recalled", self._on_event)
         self._memory.on("saved", self._on_event)
@@ -63,12 +62,22 @@ class PageLink:
             self._memory.resume()
         return json.dumps({"state": self._memory.state})
 
-    async def _refresh(self, data: rtc.RpcInvocationData) -> str:
-        ids = _object(self._check(data)).get("forgotten", [])
-        if not isinstance(ids, list) or len(ids) > MAX_FORGOTTEN:
-            raise rtc.RpcError(1400, "forgotten is not a short list")
-        await self._memory.refresh([item for item in ids if isinstance(item, str)])
-        return json.dumps({"ok": True})
+    async def _forget(self, data: rtc.RpcInvocationData) -> str:
+        """One fact or all. The agent does it and not the server: a call's transcript has one writer."""
+        wanted = _object(self._check(data))
+        fact_id = wanted.get("id")
+        try:
+            if wanted.get("everything") is True:
+                return json.dumps({"removed": await self._memory.erase()})
+            if not isinstance(fact_id, str):
+                raise rtc.RpcError(1400, "neither the id of a fact nor everything")
+            await self._memory.facts()  # as the page has done: each of them can be chosen
+            return json.dumps({"forgotten": [fact.id for fact in await self._memory.forget([fact_id])]})
+        except MemoryConfigurationError:
+            return json.dumps({"forgotten": []})  # nothing of this call's; the page asks the server
+        except MemoryStoreError as error:
+            logger.warning("the page's wish to forget failed", extra={"error": type(error).__name__})
+            raise rtc.RpcError(1500, "the memory could not do that") from None
 
     def _check(self, data: rtc.RpcInvocationData) -> str:
         # Everybody in the room can call; only the caller whose memory it is may.

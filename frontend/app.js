@@ -26,7 +26,7 @@ const call = new Call({
 
 const panel = new MemoryPanel({
   fetch: (...given) => fetch(...given),
-  onForgotten: (ids) => call.forgotten(ids),
+  forgetInCall: (what) => call.forget(what),
   onFacts: (facts) => {
     $('memory-count').textContent = facts.length || '';
     if (panel.store) $('where').textContent = `What you say is written down ${panel.store === 'embedded' ? 'on the machine that runs this page' : 'in Supermemory'}, under a random id that only this browser’s cookie holds. You can see, export and delete all of it here.`;

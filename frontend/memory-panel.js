@@ -25,15 +25,16 @@ function knownBy(fact) {
 }
 
 /**
- * `onForgotten(ids)` is told what went, `onFacts(facts)` what there is, `busy()` says whether a call is open.
+ * `forgetInCall(what)` has a running call forget and gives its answer or null, `onFacts(facts)` is told what there
+ * is, `busy()` says whether a call is open.
  */
 export class MemoryPanel {
   facts = [];
   #before = new Set();
   #asking; // the fact, or the action, whose question stands open
 
-  constructor({ fetch, onForgotten, onFacts, busy }) {
-    Object.assign(this, { fetch, onForgotten, onFacts, busy });
+  constructor({ fetch, forgetInCall, onFacts, busy }) {
+    Object.assign(this, { fetch, forgetInCall, onFacts, busy });
     this.note = document.getElementById('memory-note');
     this.list = document.getElementById('facts');
     this.actions = document.getElementById('memory-actions');
@@ -67,10 +68,8 @@ export class MemoryPanel {
   /** Forgets one fact; true when it is gone. */
   async forget(fact) {
     try {
-      const answer = await request(this.fetch, 'DELETE', `/api/memories/${encodeURIComponent(fact.id)}`);
-      const gone = (answer?.forgotten ?? []).map((one) => one?.id ?? one);
-      if (!gone.length) throw new Problem('Nothing was forgotten: it was no longer there.', '');
-      await this.onForgotten(gone);
+      const answer = await this.#delete({ id: fact.id }, `/api/memories/${encodeURIComponent(fact.id)}`);
+      if (!answer?.forgotten?.length) throw new Problem('Nothing was forgotten: it was no longer there.', '');
       await this.load();
       return true;
     } catch (problem) {
@@ -81,11 +80,16 @@ export class MemoryPanel {
   }
 
   async #forgetAll() {
-    const ids = this.facts.map((fact) => fact.id).filter(Boolean);
-    const { removed = {} } = (await request(this.fetch, 'DELETE', '/api/memories', { confirm: true })) ?? {};
-    await this.onForgotten(ids);
+    const answer = await this.#delete({ everything: true }, '/api/memories', { confirm: true });
+    const removed = answer?.removed ?? {};
     await this.load();
     this.#say(`Forgotten: ${removed.memories ?? 0} memories from ${removed.documents ?? 0} conversations.`);
+  }
+
+  /** Done by the agent of a running call, or by the server where the agent does not do it. */
+  async #delete(what, path, body) {
+    const inCall = await this.forgetInCall(what);
+    return inCall?.removed || inCall?.forgotten?.length ? inCall : request(this.fetch, 'DELETE', path, body);
   }
 
   async #export() {
@@ -115,7 +119,8 @@ export class MemoryPanel {
     this.list.replaceChildren(...this.facts.map((fact) => this.#item(fact, news.has(fact))));
     if (empty) this.list.append(element('li', { className: 'none', textContent: 'Nothing yet. Tell me something in a call and it will show up here.' }));
     this.actions.replaceChildren(
-      ...(this.facts.length
+      // Also where no fact is listed: what was said may be stored, and not learned from yet.
+      ...(this.loaded
         ? [this.#button('Export', 'export', () => this.#run(() => this.#export())),
            this.#asked('all', 'Forget everything', 'Forget all of this, and every conversation it came from?', 'Forget all', () => this.#forgetAll())]
         : []),

@@ -448,16 +448,17 @@ export class Call {
     this.#words.takeBack(id);
   }
 
-  /** Tells a running call which facts were forgotten on the page. */
-  async forgotten(ids) {
-    if (!this.#agent) return;
+  /**
+   * Has the running call's agent forget `{ id }` or `{ everything: true }`, since it alone writes down this call;
+   * null when there is none, or when it did not confirm.
+   */
+  async forget(what) {
+    if (!this.open || !this.#agent) return null;
     try {
-      // The agent refuses long payloads.
-      for (let start = 0; start < ids.length; start += 200) {
-        await this.#withHandler('memory.refresh', { forgotten: ids.slice(start, start + 200) });
-      }
+      return JSON.parse(await this.#withHandler('memory.forget', what));
     } catch {
-      this.#emit('notice', new Problem('Forgotten, but the agent did not confirm it.', 'End this call to be sure that it is not used again.'));
+      this.#emit('notice', new Problem('The agent did not confirm that it forgot.', 'End this call to be sure that it is not used again.'));
+      return null;
     }
   }
 

@@ -19,7 +19,6 @@ from memory import (
     InputParams,
     MemoryConfigurationError,
     MemoryEvent,
-    MemoryStore,
     MemoryStoreError,
     SupermemoryLiveKit,
     container_tag_for,
@@ -88,7 +87,6 @@ class _Call:
     ) -> None:
         self._terminal, self._log = terminal, log
         self._store_name, self._caller = store_name, caller
-        self._store = MemoryStore(client)
         # A batch a second, so that /memory shows what was just said.
         self._memory = SupermemoryLiveKit(client=client, params=InputParams(capture_interval=1.0))
         self._tag = container_tag_for(caller)
@@ -183,9 +181,8 @@ class _Call:
                 self._terminal.line(f"{command:15}{what}")
 
     async def _list(self) -> None:
-        assert self._tag is not None
         try:
-            facts = await self._store.facts(self._tag)
+            facts = await self._memory.facts()
         except MemoryStoreError as error:
             self._terminal.line(str(error), RED)
             return
@@ -217,14 +214,10 @@ class _Call:
             self._terminal.line(str(error), RED)
 
     async def _erase(self) -> None:
-        assert self._tag is not None
         if not await self._confirmed("Erase all that is remembered about you, for good? yes or no"):
             self._terminal.line("Nothing was forgotten.")
             return
-        facts = await self._store.facts(self._tag)
-        await self._store.erase(self._tag)
-        # This call has shown some of them to the model already.
-        await self._memory.refresh([fact.id for fact in facts if fact.id])
+        await self._memory.erase()
         self._known_before = []
         self._terminal.line("All that was remembered about you is erased.")
 
@@ -272,7 +265,7 @@ class _Call:
         if self._tag is None or self._store_name != "embedded":
             return []
         with contextlib.suppress(MemoryStoreError):
-            return await self._store.facts(self._tag)
+            return await self._memory.facts()
         return []
 
     def _on_recalled(self, event: MemoryEvent) -> None:

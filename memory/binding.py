@@ -117,6 +117,21 @@ class Binding:
         await self.capture.forget([text for text in texts if text], keep=self.recall.texts())
         return gone
 
+    async def facts(self) -> list[Fact]:
+        """All that is known of the caller; from here on each of it can be forgotten."""
+        facts = await self._store.facts(self.tag)
+        self.show(facts)
+        return facts
+
+    async def erase(self) -> tuple[list[Fact], dict[str, int]]:
+        """Erases the caller's memory; returns what this call knew of it, and what the store counted."""
+        async with self._remembering:  # after a fact that is being stored
+            removed = await self.capture.erase(self.recall.texts())
+            self._remembered.clear()
+        gone = self.recall.clear()
+        self._summary.forgotten += len(gone)
+        return gone, removed
+
     def drop(self, facts: Sequence[Fact]) -> None:
         """Takes facts out of what this call knows, and asks for the profile again."""
         if not facts:

@@ -52,7 +52,7 @@ class Capture:
         self._metadata = {"session_id": session_id, "writer": uuid.uuid4().hex[:12]}
         self._unsent: list[Line] = []
         self._sending: list[Line] = []
-        self._forgotten: list[str] = []
+        self._forgotten: dict[str, None] = {}
         # One writer at a time: a rewrite of the document must not undo an append.
         self._writing = asyncio.Lock()
         self._last_number: int | None = None
@@ -64,7 +64,7 @@ class Capture:
     def add(self, line: Line) -> None:
         """Queues one line; those that are not sent yet are kept in the order of their times."""
         if line.speaker == "Agent" and self._forgotten:
-            [line] = rewritten([line], self._forgotten)
+            [line] = rewritten([line], list(self._forgotten))
         insort(self._unsent, line, key=lambda other: other.when)
         if len(self._unsent) > MAX_UNSENT_LINES:
             del self._unsent[0]
@@ -84,15 +84,26 @@ class Capture:
         """Takes what tells these facts out of this call, stored or not. Raises `MemoryStoreError`.
 
         `keep` are other facts, whose words stay. From here on the agent's lines are stored without the
-        facts too, since it reads back what was forgotten. Called again it does what was left undone.
+        facts too, since it reads back what was forgotten; the caller may tell them again.
         """
-        self._forgotten += [fact for fact in facts if fact not in self._forgotten]
-        self._unsent = rewritten(self._unsent, self._forgotten, keep)
-        self._sending = rewritten(self._sending, self._forgotten, keep)
-        self._stored = rewritten(self._stored, self._forgotten, keep)
-        async with self._writing:
-            if self._forgotten:
-                await self._store.take_out(self._tag, self._document_id, self._forgotten)
+        self._forgotten.update(dict.fromkeys(facts))
+        self._unsent = rewritten(self._unsent, facts, keep)
+        self._sending = rewritten(self._sending, facts, keep)
+        self._stored = rewritten(self._stored, facts, keep)
+        if facts:
+            async with self._writing:
+                await self._store.take_out(self._tag, self._document_id, facts)
+
+    async def erase(self, facts: Sequence[str]) -> dict[str, int]:
+        """Deletes the caller's whole memory, and what this call has not stored yet; `facts` are known ones.
+
+        Returns how many documents and memories went. Raises `MemoryStoreError`.
+        """
+        self._forgotten.update(dict.fromkeys(facts))
+        self._unsent, self._sending, self._stored = [], [], []
+        async with self._writing:  # after a batch that is on its way
+            self._stored = []
+            return await self._store.erase(self._tag)
 
     def drop_current_turn(self) -> None:
         """Takes back the caller's lines that the agent has not answered yet."""
@@ -180,6 +191,8 @@ class Capture:
                 if self._last_number is None:
                     self._last_number = await self._count_stored()
                 async with self._writing:
+                    if not self._sending:  # erased while it waited
+                        return
                     # Numbered at each attempt: something may have been forgotten since the last one.
                     first = self._last_number + 1
                     numbered = [

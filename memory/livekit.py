@@ -128,7 +128,7 @@ class SupermemoryLiveKit(rtc.EventEmitter[EventName]):
         self._heard = Heard()
         self._user_turns = 0
         self._paused = False
-        self._resumed_at = 0.0
+        self._kept_since = 0.0
         self._let_go_at = 0.0
         self._off_record = False
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -412,7 +412,7 @@ class SupermemoryLiveKit(rtc.EventEmitter[EventName]):
         if self._binding is None or self._params.capture == "never" or not text:
             return
         if begun is not None:  # the agent's answer to a turn shares its fate: it may repeat it
-            self._off_record = self._paused or begun < self._resumed_at
+            self._off_record = self._paused or begun < self._kept_since
         if self._paused or self._off_record:
             return
         line = transcript.Line(datetime.fromtimestamp(when, UTC), speaker, text, interrupted)
@@ -435,8 +435,12 @@ class SupermemoryLiveKit(rtc.EventEmitter[EventName]):
         """Stores again from the caller's next turn on; what was said meanwhile is not recovered."""
         if self._paused:
             self._paused = False
-            self._resumed_at = time.time()
+            self._keep_from_next_turn()
             self._tell("state_changed")
+
+    def _keep_from_next_turn(self) -> None:
+        self._off_record = True
+        self._kept_since = time.time()
 
     def tools(self) -> list[Any]:
         """`search_memories`, `remember` and `forget` for a model: always the same objects."""
@@ -465,6 +469,15 @@ class SupermemoryLiveKit(rtc.EventEmitter[EventName]):
             self._tell("saved", [fact])
         return fact
 
+    async def facts(self) -> list[Fact]:
+        """All that is remembered of the caller, newest first; what they asked to keep comes first.
+
+        Raises `MemoryStoreError`.
+        """
+        binding = self._bound()
+        facts = await binding.facts()
+        return facts if self._binding is binding else []
+
     async def preview_forget(self, query: str) -> list[Fact]:
         """What forgetting `query` would take, without taking it. Raises `MemoryStoreError`."""
         binding = self._bound()
@@ -474,7 +487,7 @@ class SupermemoryLiveKit(rtc.EventEmitter[EventName]):
     async def forget(self, ids: Sequence[str]) -> list[Fact]:
         """Forgets exactly these facts, in the store and in this call at once; returns what is gone.
 
-        Ids must come from this object's `search`, `preview_forget`, `remember` or recall, else
+        Ids must come from this object's `search`, `facts`, `preview_forget`, `remember` or recall, else
         `MemoryConfigurationError` and nothing is sent. A partial failure raises `MemoryStoreError` with
         `.forgotten`.
         """
@@ -485,15 +498,18 @@ class SupermemoryLiveKit(rtc.EventEmitter[EventName]):
             self._tell("forgotten", gone)
         return gone
 
-    async def refresh(self, forgotten: Sequence[str] = ()) -> None:
-        """The memory was changed elsewhere, for instance on a page: drops these ids from this call at once
-        and asks for the profile again, without waiting for it."""
-        if self._binding is not None:
-            gone = self._binding.recall.known(forgotten)
-            self._binding.drop(gone)
-            self._binding.recall.refresh()
-            if gone:
-                self._tell("forgotten", gone)
+    async def erase(self) -> dict[str, int]:
+        """Erases all that is stored of the caller, this call's words so far included; cannot be undone.
+
+        Returns `{"documents": n, "memories": n}`, what the store had. What the caller says from their next
+        turn on is stored again. Raises `MemoryStoreError`; what was not stored yet is gone all the same.
+        """
+        binding = self._bound()
+        self._keep_from_next_turn()
+        gone, removed = await binding.erase()
+        if gone:
+            self._tell("forgotten", gone)
+        return removed
 
     # ------------------------------------------------------------------ the end
 

@@ -184,6 +184,19 @@ class Recall:
         for turn in self._turns.values():
             turn.facts = self.living(turn.facts)
 
+    def clear(self) -> list[Fact]:
+        """Everything was erased: takes all of it out of this call at once, and returns it."""
+        told = [fact for turn in self._turns.values() for fact in turn.facts]
+        facts = {same(fact.text): fact for fact in self.living([*told, *self._profile, *self._added])}
+        for turn in [*self._turns.values(), self._turn, self._dropped]:
+            if turn is not None and turn.search is not None:
+                turn.search.cancel()
+                turn.search, turn.query = None, ""
+        self._profile = []
+        self.remove(facts.values())
+        self.refresh()
+        return list(facts.values())
+
     def known(self, ids: Iterable[str]) -> list[Fact]:
         """Facts with these ids among what this call has seen; unknown ids come without a text."""
         seen = {fact.id: fact for turn in self._turns.values() for fact in turn.facts}

@@ -112,10 +112,18 @@ async def test_whole_job_without_any_account_runs_with_the_demo_model(
     """What a cloner's first console does: the job starts, greets, and its end stores the call."""
     monkeypatch.setenv("MEMORY_CALLER", "alice")
     monkeypatch.setattr(agent.server, "_job_executor_type", JobExecutorType.THREAD)
+    assistants: list[agent.Assistant] = []
+
+    class Greeting(agent.Assistant):
+        async def on_enter(self) -> None:
+            assistants.append(self)
+            await super().on_enter()
+
+    monkeypatch.setattr(agent, "Assistant", Greeting)
     caplog.set_level("INFO")
     async with fake_worker(agent.server) as launch:
         await launch()
-        await eventually(lambda: "call" in [record.message for record in caplog.records])
+        await eventually(lambda: assistants and [m.role for m in assistants[0].chat_ctx.messages()])
     assert "memory of this call" in caplog.text
     assert not [record for record in caplog.records if record.levelname == "ERROR"]
 
@@ -180,12 +188,13 @@ async def test_page_methods_answer_the_caller_only(own_memory: Path) -> None:
         await agent.entrypoint(ctx)
         await calls[0].reply()
         assert await room.calls("alice", "memory.ping") == "pong"
-        for method in ("memory.ping", "memory.pause", "memory.refresh"):
+        for method in ("memory.ping", "memory.pause", "memory.forget"):
             with pytest.raises(rtc.RpcError):
                 await room.calls("mallory", method, "{}")
-        for payload in ("[]", "no json", "x" * 20_000, '{"forgotten": "all"}'):
+        for payload in ("[]", "no json", "x" * 20_000, "{}", '{"id": 1}', '{"everything": "yes"}'):
             with pytest.raises(rtc.RpcError):
-                await room.calls("alice", "memory.refresh", payload)
+                await room.calls("alice", "memory.forget", payload)
+        assert await room.calls("alice", "memory.forget", '{"id": "gone"}') == '{"forgotten": []}'
         assert json.loads(await room.calls("alice", "memory.pause", '{"paused": true}')) == {
             "state": "paused"
         }

@@ -156,13 +156,6 @@ test('A caller who told the agent to remember again is not silenced in its repla
   assert.equal(world.room.rpcs.filter(([to, method]) => to === 'agent-2' && method === 'memory.pause').length, 0);
 });
 
-test('Much that was forgotten at once is told in parts that the agent accepts', async () => {
-  const { call, world } = await connected(agent());
-  await call.forgotten(Array.from({ length: 450 }, (_, index) => `id-${index}`));
-  const told = world.room.rpcs.filter(([, method]) => method === 'memory.refresh').map(([, , payload]) => JSON.parse(payload).forgotten.length);
-  assert.deepEqual(told, [200, 200, 50]);
-});
-
 test('An answer of a lost agent does not move the switch of its replacement', async () => {
   const { call, world, clock, seen, agent: first } = await connected(agent());
   const healthy = world.rpc;
@@ -180,20 +173,23 @@ test('An answer of a lost agent does not move the switch of its replacement', as
   assert.deepEqual(seen.notices, []);
 });
 
-test('What was forgotten on the page is told to the running call', async () => {
+test('What is forgotten on the page in a call is forgotten by its agent', async () => {
   const { call, world, seen } = await connected(agent());
-  await call.forgotten(['m1', 'm2']);
-  assert.deepEqual(world.room.rpcs.at(-1), ['agent-1', 'memory.refresh', '{"forgotten":["m1","m2"]}']);
-  world.rpc = async () => { throw new RpcError(1500); };
-  await call.forgotten(['m3']);
-  assert.match(seen.notices[0], /did not confirm/);
+  world.rpc = async () => '{"forgotten":["m1"]}';
+  assert.deepEqual(await call.forget({ id: 'm1' }), { forgotten: ['m1'] });
+  assert.deepEqual(world.room.rpcs.at(-1), ['agent-1', 'memory.forget', '{"id":"m1"}']);
+  for (const rpc of [async () => { throw new RpcError(1500); }, async () => 'no JSON']) {
+    world.rpc = rpc;
+    assert.equal(await call.forget({ everything: true }), null);
+    assert.match(seen.notices.pop(), /did not confirm/);
+  }
 });
 
 test('Without a call there is nobody to tell', async () => {
   const { call, world } = await connected(agent());
   call.end();
   const before = world.room.rpcs.length;
-  await call.forgotten(['m1']);
+  assert.equal(await call.forget({ id: 'm1' }), null);
   await call.setPaused(true);
   assert.equal(world.room.rpcs.length, before);
 });

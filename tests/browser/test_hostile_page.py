@@ -98,7 +98,7 @@ async def test_somebody_else_in_the_room_is_neither_obeyed_nor_believed(visit: V
         me = intruder.local_participant
         for method, payload in (
             ("memory.pause", {"paused": True}),
-            ("memory.refresh", {"forgotten": []}),
+            ("memory.forget", {"everything": True}),
             ("memory.ping", {}),
         ):
             with pytest.raises(rtc.RpcError) as refusal:
@@ -159,7 +159,7 @@ _HOSTILE_CALL = """async (attributes) => {
   found.greeting = await greeting;
   const [agent] = room.remoteParticipants.values();
   for (const [name, payload] of [['long', 'x'.repeat(20_000)], ['array', '[]'], ['no JSON', '{']]) {
-    const call = { destinationIdentity: agent.identity, method: 'memory.refresh', payload };
+    const call = { destinationIdentity: agent.identity, method: 'memory.forget', payload };
     found.rpc[name] = await room.localParticipant.performRpc(call).then(() => 0, ({ code }) => code);
   }
   await room.disconnect();

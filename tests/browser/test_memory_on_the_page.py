@@ -49,18 +49,20 @@ async def test_what_is_remembered_is_paused_undone_forgotten_exported_and_erased
     await boston.get_by_role("button", name="Forget", exact=True).click()
     await expect(boston).to_have_count(0)
     assert "Boston" not in await page.answer_to("Where do I live?")
-    await page.hang_up()
     assert "Emily" in await page.fact_texts()
-
+    await page.answer_to("I have a cat.")
     await page.page.get_by_role("button", name="Forget everything").click()
     await page.look("forget-all")
     await page.page.get_by_role("button", name="Forget all", exact=True).click()
     await expect(page.page.locator("#memory-note")).to_contain_text("Forgotten:")
+    await expect(page.alerts).to_have_count(0)
+    await page.hang_up()
     await page.page.reload()
     await expect(page.facts).to_have_class("none")
     left = await page.page.evaluate("fetch('/api/memories/export').then((answer) => answer.text())")
     assert "Emily" not in left
     assert "Boston" not in left
+    assert "cat" not in left
 
 
 async def _export(page: CallerPage) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import re
 from collections.abc import Callable
 
 import pytest
@@ -111,3 +113,71 @@ async def test_what_was_just_said_can_be_forgotten(remember_for: Make, client: A
     await memory.aclose()
     assert await texts(client) == []
     assert "Boston" not in await everything(client)
+
+
+@pytest.mark.parametrize("failing", [False, True])
+async def test_everything_is_erased_with_what_is_on_its_way(
+    remember_for: Make,
+    faults: Faults,
+    client: AsyncSupermemory,
+    monkeypatch: pytest.MonkeyPatch,
+    failing: bool,
+) -> None:
+    """Said, sent, tried again: nothing of it is stored after it was erased, and what is said next is."""
+    monkeypatch.setattr("memory.capture._FIRST_PAUSE", 0.2)
+    await client.add("alice", content="The caller plays the harp", metadata={"kind": "remembered"})
+    if failing:
+        faults.status(500, on="add", times=1)
+    memory = remember_for(session_id="room", capture_interval=0.0)
+    call = Call(Agent(instructions="Be brief."), model="All right.")
+    memory.attach(call.session)
+    async with call:
+        await call.says("I live in Boston.")
+        await eventually(lambda: faults.seen("add"))
+        await call.says("I have a cat.")
+        assert "harp" in call.model.requests[-1].prompt
+        assert (await memory.erase())["documents"] >= 1
+        await call.says("I love opera.")
+        assert "harp" not in call.model.requests[-1].prompt
+    await memory.aclose()
+    assert await texts(client) == ["The caller loves opera."]
+    assert not {"harp", "Boston", "cat"} & set(re.findall(r"\w+", await everything(client)))
+
+
+async def test_answer_that_was_under_way_is_erased_too(
+    remember_for: Make, faults: Faults, client: AsyncSupermemory
+) -> None:
+    """A search, the rest of the caller's turn and the agent's answer to it all began before."""
+    await client.add("alice", content="The caller plays the harp", metadata={"kind": "remembered"})
+    memory = remember_for(capture_interval=0.0, mode="query")
+    call = Call(Agent(instructions="Be brief."), model="You play the harp.")
+    memory.attach(call.session)
+    async with call:
+        faults.delay(0.3, on="search")
+        answer = asyncio.create_task(call.says("What do I play?"))
+        await eventually(lambda: faults.seen("search"))
+        await memory.erase()
+        await answer
+        assert "The caller plays" not in call.model.requests[-1].prompt
+    await memory.aclose()
+    assert "harp" not in await everything(client)
+
+
+async def test_told_again_is_known_again(
+    remember_for: Make, faults: Faults, client: AsyncSupermemory
+) -> None:
+    """Forgetting one thing later does not take along what was forgotten before and told anew."""
+    memory = remember_for(session_id="room", capture_interval=0.0)
+    call = Call(Agent(instructions="Be brief."), model="All right.")
+    memory.attach(call.session)
+    async with call:
+        await call.says("I live in Boston.")
+        await eventually(lambda: faults.seen("add"))
+        assert await forget(memory, "Boston") == ["The caller lives in Boston."]
+        await call.says("I live in Boston.")
+        await call.says("I love opera.")
+        await eventually(lambda: "opera" in str(faults.seen("add")[-1].body))
+        await forget(memory, "opera")
+    await memory.aclose()
+    assert "Caller: I live in Boston." in await everything(client)
+    assert await texts(client) == ["The caller lives in Boston."]

@@ -223,8 +223,8 @@ async def test_partial_failure_of_forget_says_what_is_gone(
     assert len(await texts(client)) == 2
 
 
-async def test_refresh_drops_what_a_page_has_forgotten(remember_for: Make, client: AsyncSupermemory) -> None:
-    """A running call must not go on using it."""
+async def test_each_listed_fact_can_be_forgotten(remember_for: Make, client: AsyncSupermemory) -> None:
+    """A page shows the list; a running call must not go on using what was chosen from it."""
     await client.add("alice", content="The caller lives in Boston", metadata={"kind": "remembered"})
     memory = remember_for()
     call = Call(Agent(instructions="Be brief."), model="Fine.")
@@ -232,9 +232,9 @@ async def test_refresh_drops_what_a_page_has_forgotten(remember_for: Make, clien
     async with call:
         await call.says("Where do I live?")
         assert "Boston" in call.model.requests[-1].prompt
-        fact = (await MemoryStore(client).facts("alice"))[0]
-        await MemoryStore(client).forget("alice", [fact.id])
-        await memory.refresh([fact.id])
+        [fact] = await memory.facts()
+        assert [gone.id for gone in await memory.forget([fact.id])] == [fact.id]
+        assert await memory.facts() == []
         await call.says("Where do I live now?")
         assert "Boston" not in call.model.requests[-1].prompt
 

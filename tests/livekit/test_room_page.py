@@ -34,15 +34,14 @@ async def test_what_is_said_while_paused_is_not_stored(
 async def test_what_is_forgotten_on_the_page_is_gone_from_the_running_call(
     livekit: LiveKitServer, worker: Worker, memory: Memory
 ) -> None:
-    """The page deletes in the store, then tells the agent: the next answer no longer knows it."""
+    """The page has the agent forget it: the next answer no longer knows it, and no later call will."""
     await memory.store.remember("frank", "I live in Boston.", {})
     asked = dispatch({"container_tag": "frank", "participant_identity": "frank"})
     async with joining(livekit, "forgotten", "frank", dispatches=[asked]) as caller:
         await caller.greeted()
         assert "Boston" in await caller.types("Where do I live?")
         [fact] = await memory.store.facts("frank")
-        await memory.store.forget("frank", [fact.id])
-        assert await caller.calls("memory.refresh", {"forgotten": [fact.id]}) == {"ok": True}
+        assert await caller.calls("memory.forget", {"id": fact.id}) == {"forgotten": [fact.id]}
         assert [gone["text"] for gone in (await caller.told("forgotten"))["facts"]] == ["I live in Boston."]
         assert "Boston" not in await caller.types("Where do I live?")
     await worker.logs("memory of this call", room="forgotten")

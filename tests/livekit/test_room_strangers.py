@@ -59,7 +59,7 @@ async def test_recorders_and_other_agents_are_not_taken_for_the_caller(
 async def test_the_agents_methods_refuse_everybody_but_the_caller(
     livekit: LiveKitServer, worker: Worker, memory: Memory
 ) -> None:
-    """A room is open to whoever has a token for it: their pause and their refresh do nothing."""
+    """A room is open to whoever has a token for it: they can neither pause nor erase."""
     async with (
         joining(livekit, "methods", "alice", dispatches=[dispatch(ALICE)]) as caller,
         joining(livekit, "methods", "mallory") as other,
@@ -68,7 +68,7 @@ async def test_the_agents_methods_refuse_everybody_but_the_caller(
         for method, payload in (
             ("memory.ping", None),
             ("memory.pause", {"paused": True}),
-            ("memory.refresh", {"forgotten": []}),
+            ("memory.forget", {"everything": True}),
         ):
             with pytest.raises(rtc.RpcError) as refused:
                 await other.calls(method, payload)

@@ -249,6 +249,7 @@ async def test_forgetting_all_erases_the_memory_after_a_yes(chats: Chats) -> Non
         "/forget all",
         "no",
         "/memory",
+        "I live in Boston.",
         "/forget everything",
         "OK.",
         "/memory",
