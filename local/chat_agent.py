@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from livekit.agents import ChatContext, ChatMessage, function_tool
+from livekit.agents import function_tool
 
 from memory import SupermemoryAgent
-
-from .demo_words import NOT_PAUSED, PAUSED
-
-_WISHES = ("do_not_remember", "remember_again")
 
 INSTRUCTIONS = (
     "You are a friendly assistant who remembers the people you talk to. You are chatting in a terminal: "
@@ -22,7 +16,7 @@ INSTRUCTIONS = (
 
 
 class ChatAgent(SupermemoryAgent):
-    """Answers in the terminal, and knows when the memory is paused."""
+    """Answers in the terminal, and pauses the memory on request."""
 
     @function_tool
     async def do_not_remember(self) -> str:
@@ -36,11 +30,3 @@ class ChatAgent(SupermemoryAgent):
         """Store the conversation again. Use it only when the caller asks for it after do_not_remember."""
         self.memory.resume()
         return "The conversation is stored again from the next message on."
-
-    async def llm_node(self, chat_ctx: ChatContext, tools: list[Any], model_settings: Any) -> Any:
-        # Paused or resumed by a command, the model would not know it and could promise the wrong thing.
-        paused = self.memory.state == "paused"
-        if paused or any(item.type == "function_call" and item.name in _WISHES for item in chat_ctx.items):
-            chat_ctx = chat_ctx.copy()
-            chat_ctx.items.insert(0, ChatMessage(role="system", content=[PAUSED if paused else NOT_PAUSED]))
-        return super().llm_node(chat_ctx, tools, model_settings)

@@ -15,6 +15,8 @@ from typing import Any
 from livekit.agents import llm, utils
 from livekit.agents.types import DEFAULT_API_CONNECT_OPTIONS, NOT_GIVEN, APIConnectOptions, NotGivenOr
 
+from memory.prompt import PAUSED
+
 from .demo_rules import (
     ASK,
     LONGEST_MESSAGE,
@@ -24,7 +26,7 @@ from .demo_rules import (
     on_order,
     on_tool_output,
 )
-from .demo_words import NOT_PAUSED, PAUSED, about_caller, content_words, facts_in, plain, sentences, to_you
+from .demo_words import about_caller, content_words, facts_in, plain, sentences, to_you
 
 
 class DemoLLM(llm.LLM[Any]):
@@ -85,20 +87,7 @@ def next_move(chat_ctx: llm.ChatContext, tools: frozenset[str]) -> str | ToolCal
     pending = _pending_forget(items[:asked_at])
     if pending is not None and (answer := on_confirmation(question, pending)):
         return answer
-    return on_message(question, facts, tools, paused=_paused(items))
-
-
-def _paused(items: Sequence[llm.ChatItem]) -> bool:
-    """Whether the conversation shows that nothing is stored: by the application's word, or a tool's call."""
-    told = [_text(item) for item in items if _role(item) == "system"]
-    if PAUSED in told or NOT_PAUSED in told:
-        return PAUSED in told
-    wishes = [
-        item.name
-        for item in items
-        if isinstance(item, llm.FunctionCall) and item.name in ("do_not_remember", "remember_again")
-    ]
-    return wishes[-1:] == ["do_not_remember"]
+    return on_message(question, facts, tools, paused=PAUSED in _block_lines(chat_ctx))
 
 
 def _pending_forget(before: Sequence[llm.ChatItem]) -> str | None:
@@ -128,11 +117,13 @@ def _told_in_this_call(before: Sequence[llm.ChatItem]) -> list[str]:
 
 
 def _remembered(chat_ctx: llm.ChatContext) -> list[str]:
+    notes = (line[2:] for line in _block_lines(chat_ctx) if line.startswith("- "))
+    return [to_you(fact) for fact in facts_in(notes)]
+
+
+def _block_lines(chat_ctx: llm.ChatContext) -> list[str]:
     block = next((item for item in reversed(chat_ctx.items) if _is_block(item)), None)
-    if not isinstance(block, llm.ChatMessage):
-        return []
-    lines = (block.text_content or "").splitlines()
-    return [to_you(fact) for fact in facts_in(line[2:] for line in lines if line.startswith("- "))]
+    return (block.text_content or "").splitlines() if isinstance(block, llm.ChatMessage) else []
 
 
 def _is_block(item: llm.ChatItem) -> bool:

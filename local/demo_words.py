@@ -6,10 +6,6 @@ import html
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-PAUSED = "The memory is paused: nothing of this conversation is stored, and nothing may be said to be."
-NOT_PAUSED = "The memory is not paused any more: what the caller says from here on is stored."
-"""What the chat tells its model of the memory that the caller has paused, or paused before."""
-
 _APOSTROPHES = str.maketrans({"\u2019": "'", "\u02bc": "'"})
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
 

@@ -25,9 +25,9 @@ def is_block(item: ChatItem) -> bool:
     return isinstance(item, ChatMessage) and bool(item.extra.get(MARK))
 
 
-def make(facts: Sequence[Fact], created_at: float) -> ChatMessage:
+def make(facts: Sequence[Fact], created_at: float, note: str = "") -> ChatMessage:
     """A block of these facts, with the caller's privilege: what callers said is no system text."""
-    text = prompt.block(facts, datetime.now(UTC))
+    text = prompt.block(facts, datetime.now(UTC), note)
     return ChatMessage(role="user", content=[text], extra={MARK: True}, created_at=created_at)
 
 
@@ -64,7 +64,7 @@ def last_user_message(chat_ctx: ChatContext) -> ChatMessage | None:
     return None
 
 
-def insert(chat_ctx: ChatContext, facts: Sequence[Fact], before: ChatMessage | None) -> None:
+def insert(chat_ctx: ChatContext, facts: Sequence[Fact], before: ChatMessage | None, note: str = "") -> None:
     """Puts a block just before the message `before`, else behind the agent's instructions.
 
     In the last place it would be what the model answers, in the first it would demote the instructions.
@@ -77,7 +77,7 @@ def insert(chat_ctx: ChatContext, facts: Sequence[Fact], before: ChatMessage | N
         if items[index : index + 1] and items[index].id == DYNAMIC_INSTRUCTIONS_MESSAGE_ID:
             index += 1  # the second half of the instructions
         created_at = items[index - 1].created_at if index else time.time()
-    items.insert(index, make(facts, created_at))
+    items.insert(index, make(facts, created_at, note))
     chat_ctx.items = items
 
 

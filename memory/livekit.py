@@ -29,7 +29,7 @@ from livekit.agents.llm import ChatMessage, RealtimeModel
 from livekit.agents.utils import is_given
 from supermemory import AsyncSupermemory
 
-from . import blocks, identity, transcript
+from . import blocks, identity, prompt, transcript
 from .binding import Binding
 from .errors import MemoryConfigurationError
 from .facts import Fact, same
@@ -128,6 +128,8 @@ class SupermemoryLiveKit(rtc.EventEmitter[EventName]):
         self._heard = Heard()
         self._user_turns = 0
         self._paused = False
+        # What the model is told of a pause, which it would otherwise not know of or take for still going on.
+        self._note = ""
         self._kept_since = 0.0
         self._let_go_at = 0.0
         self._off_record = False
@@ -219,7 +221,7 @@ class SupermemoryLiveKit(rtc.EventEmitter[EventName]):
         if self._binding is None:
             return
         binding, self._binding = self._binding, None
-        self._paused = False
+        self._paused, self._note = False, ""
         self._tools.reset()
         self._spawn(binding.release())
         self._let_go_at = time.time()
@@ -270,9 +272,9 @@ class SupermemoryLiveKit(rtc.EventEmitter[EventName]):
                 text = message.text_content or ""
                 self._enriched = same(text)
                 facts = await binding.recall.for_message(message.id, text, spoken=_was_spoken(message))
-            if facts and self._binding is binding:  # it may have been let go while this waited
+            if (facts or self._note) and self._binding is binding:  # it may have been let go meanwhile
                 binding.show(facts)
-                blocks.insert(enriched, facts, before=message)
+                blocks.insert(enriched, facts, before=message, note=self._note)
         except Exception as error:
             _log_failure("memory recall failed; the call goes on", error)
         return enriched
@@ -297,9 +299,9 @@ class SupermemoryLiveKit(rtc.EventEmitter[EventName]):
             binding.recall.commit(new_message.id, text, spoken=False)
             # Nobody tells this object of the transcripts, so its turns have no time to count from.
             facts = await binding.recall.for_message(new_message.id, text, spoken=False)
-            if facts and self._binding is binding:
+            if (facts or self._note) and self._binding is binding:
                 binding.show(facts)
-                turn_ctx.insert(blocks.make(facts, blocks.just_before(new_message)))
+                turn_ctx.insert(blocks.make(facts, blocks.just_before(new_message), self._note))
         except Exception as error:
             _log_failure("memory recall failed; the call goes on", error)
 
@@ -428,6 +430,7 @@ class SupermemoryLiveKit(rtc.EventEmitter[EventName]):
         if self._binding is None or self._paused:
             return
         self._paused = self._off_record = True
+        self._note = prompt.PAUSED
         self._binding.capture.drop_current_turn()
         self._tell("state_changed")
 
@@ -435,6 +438,7 @@ class SupermemoryLiveKit(rtc.EventEmitter[EventName]):
         """Stores again from the caller's next turn on; what was said meanwhile is not recovered."""
         if self._paused:
             self._paused = False
+            self._note = prompt.RESUMED
             self._keep_from_next_turn()
             self._tell("state_changed")
 

@@ -25,6 +25,12 @@ _INTRODUCTION = (
     "words, as somebody would who remembers. Do not read the notes out or mention that they exist."
 )
 
+PAUSED = (
+    "The caller has paused the memory: nothing that is said now is stored. Do not say that anything will be "
+    "remembered."
+)
+RESUMED = "The memory was paused for a while. What the caller says now is stored again."
+
 
 def shown(facts: Iterable[Fact], now: datetime, *, max_facts: int, max_characters: int) -> list[Fact]:
     """The facts that fit into a block, taken in their order until `max_facts` or `max_characters`.
@@ -46,9 +52,10 @@ def shown(facts: Iterable[Fact], now: datetime, *, max_facts: int, max_character
     return chosen
 
 
-def block(facts: Sequence[Fact], now: datetime) -> str:
-    """The memory block for the model: exactly these facts, or an empty string without any."""
-    return _frame([_line(fact, now) for fact in facts]) if facts else ""
+def block(facts: Sequence[Fact], now: datetime, note: str = "") -> str:
+    """The memory block for the model: exactly these facts, and behind them `note`, which is our own word."""
+    fenced = [_frame([_line(fact, now) for fact in facts])] if facts else []
+    return "\n".join([*fenced, note]) if note else "".join(fenced)
 
 
 def passage(hit: Hit, query: str, *, since: datetime | None) -> Fact | None:

@@ -13,6 +13,7 @@ from supermemory import AsyncSupermemory
 
 from memory import SupermemoryLiveKit
 from memory.embedded import Faults
+from memory.prompt import PAUSED, RESUMED
 from memory.transcript import Line, parse
 from tests.harness import Call, Reply, ToolCall
 from tests.support.waiting import eventually
@@ -255,6 +256,27 @@ async def test_pause_drops_the_callers_whole_current_turn_and_the_reply_to_it(
     assert "Boston" in text
     assert "1234" not in text
     assert "boss" not in text
+
+
+@pytest.mark.parametrize("facts", [[], ["The caller plays the harp"]])
+async def test_model_knows_of_a_pause(remember_for: Make, client: AsyncSupermemory, facts: list[str]) -> None:
+    """A switch is nothing that was said, and a model that does not know of it promises to remember."""
+    for fact in facts:
+        await client.add("alice", content=fact, metadata={"kind": "remembered"})
+    memory = remember_for()
+    async with call_with(memory) as call:
+        for change, expected in (
+            (None, ()),
+            (memory.pause, (PAUSED,)),
+            (memory.resume, (RESUMED,)),
+            (memory.unbind, ()),
+        ):
+            if change is not None:
+                change()
+            await call.says("What do I play?")
+            told = call.model.requests[-1].prompt
+            assert tuple(note for note in (PAUSED, RESUMED) if note in told) == expected
+        assert PAUSED not in str(call.transcript)
 
 
 async def test_turn_that_began_while_paused_is_not_stored(

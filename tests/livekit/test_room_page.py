@@ -17,15 +17,14 @@ async def test_what_is_said_while_paused_is_not_stored(
         await caller.greeted()
         agent = await caller.agent()
         await caller.types("I live in Boston.")
-        await (
-            caller.agent_listens()
-        )  # until then the sentence belongs to the current turn, which is not stored
+        # Until then the sentence belongs to the current turn, which would not be stored.
+        await caller.agent_listens()
         assert await caller.calls("memory.pause", {"paused": True}) == {"state": "paused"}
         await caller.until(lambda: agent.attributes["memory.state"] == "paused", "the agent's own word")
         assert (await caller.told("state"))["state"] == "paused"
-        await caller.types("I have a cat.")
+        assert await caller.types("I have a cat.") == "All right, I keep nothing of that."
         assert await caller.calls("memory.pause", {"paused": False}) == {"state": "on"}
-        await caller.types("I love opera.")
+        assert await caller.types("I love opera.") == "Noted: you love opera."
     await worker.logs("memory of this call", room="paused")
     assert await memory.said("paula") == ["I live in Boston.", "I love opera."]
     assert "cat" not in str(await memory.lines("paula"))

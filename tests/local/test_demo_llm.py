@@ -10,7 +10,7 @@ from livekit.agents import Agent, AgentSession, RunResult, ToolError, function_t
 
 from local.demo_llm import DemoLLM, next_move
 from local.demo_rules import ToolCall, confirmation
-from local.demo_words import NOT_PAUSED, PAUSED, as_note, name_of_caller, sentences, to_you
+from local.demo_words import as_note, name_of_caller, sentences, to_you
 from memory import Fact, prompt
 
 TOOLS = frozenset({"remember", "search_memories", "forget"})
@@ -24,17 +24,17 @@ ANNA = (
 )
 
 
-def context(*said: str, facts: Sequence[str] = ()) -> llm.ChatContext:
+def context(*said: str, facts: Sequence[str] = (), note: str = "") -> llm.ChatContext:
     """A context in which the caller said `said`, the last just now, with the block that recall would add."""
     chat_ctx = llm.ChatContext()
     chat_ctx.add_message(role="system", content="You are a friendly assistant.")
     for text in said[:-1]:
         chat_ctx.add_message(role="user", content=text)
         chat_ctx.add_message(role="assistant", content="I see.")
-    if facts:
+    if facts or note:
         now = datetime.now(UTC)
         known = [Fact("id", text, now - timedelta(days=30), "profile", False) for text in facts]
-        text = prompt.block(known, now)
+        text = prompt.block(known, now, note)
         block = llm.ChatMessage(role="user", content=[text], extra={"supermemory_block": True})
         chat_ctx.items.append(block)
     for text in said[-1:]:
@@ -42,8 +42,8 @@ def context(*said: str, facts: Sequence[str] = ()) -> llm.ChatContext:
     return chat_ctx
 
 
-def answer(*said: str, facts: Sequence[str] = ()) -> str:
-    move = next_move(context(*said, facts=facts), TOOLS)
+def answer(*said: str, facts: Sequence[str] = (), note: str = "") -> str:
+    move = next_move(context(*said, facts=facts, note=note), TOOLS)
     assert isinstance(move, str), move
     return move
 
@@ -375,16 +375,12 @@ def test_what_is_not_kept_is_not_said_to_be_noted(said: str) -> None:
 
 
 def test_it_promises_nothing_while_it_knows_that_memory_is_paused() -> None:
-    """Its own tool call tells it, or the application, whose word is the newer one."""
-    call = llm.FunctionCall(call_id="1", name="do_not_remember", arguments="{}")
-    for told, paused in ((None, True), (PAUSED, True), (NOT_PAUSED, False)):
-        chat_ctx = context("Don't save this.")
-        chat_ctx.items.append(call)
-        if told:
-            chat_ctx.items.insert(0, llm.ChatMessage(role="system", content=[told]))
-        chat_ctx.add_message(role="user", content="I love opera.")
-        expected = "All right, I keep nothing of that." if paused else "Noted: you love opera."
-        assert next_move(chat_ctx, TOOLS) == expected
+    """The block tells it."""
+    for note, said in (
+        (prompt.PAUSED, "All right, I keep nothing of that."),
+        (prompt.RESUMED, "Noted: you love opera."),
+    ):
+        assert answer("Don't save this.", "I love opera.", note=note) == said
 
 
 @pytest.mark.parametrize(
