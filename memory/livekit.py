@@ -10,7 +10,6 @@ import uuid
 import weakref
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any, Concatenate, Literal, ParamSpec
 
 from livekit import rtc
@@ -29,15 +28,15 @@ from livekit.agents.llm import ChatMessage, RealtimeModel
 from livekit.agents.utils import is_given
 from supermemory import AsyncSupermemory
 
-from . import blocks, identity, prompt, transcript
+from . import blocks, identity, prompt
 from .binding import Binding
 from .errors import MemoryConfigurationError
 from .facts import Fact, same
-from .heard import Heard, Words
 from .params import InputParams
 from .store import MemoryStore, make_client
 from .telemetry import Summary
 from .tools import MemoryTools
+from .turns import Turns, was_spoken
 from .wrapping import AgentWrapper
 
 logger = logging.getLogger("memory")
@@ -124,15 +123,8 @@ class SupermemoryLiveKit(rtc.EventEmitter[EventName]):
         self._wrapper = AgentWrapper(self.enrich)
         self._tools = MemoryTools(self)
         self._enriched = ""
-        self._captured: set[str] = set()
-        self._heard = Heard()
-        self._user_turns = 0
-        self._paused = False
-        # What the model is told of a pause, which it would otherwise not know of or take for still going on.
-        self._note = ""
-        self._kept_since = 0.0
+        self._turns = Turns(store=self._params.capture != "never")
         self._let_go_at = 0.0
-        self._off_record = False
         self._tasks: set[asyncio.Task[Any]] = set()
         self._closing: asyncio.Task[None] | None = None
         if container_tag is not None:
@@ -153,12 +145,12 @@ class SupermemoryLiveKit(rtc.EventEmitter[EventName]):
     @property
     def state(self) -> State:
         """`on`, `paused` (recall goes on, nothing is stored) or `off` (no memory)."""
-        return "off" if self._binding is None else "paused" if self._paused else "on"
+        return "off" if self._binding is None else "paused" if self._turns.paused else "on"
 
     @property
     def user_turns(self) -> int:
         """How many messages of the caller this call has had."""
-        return self._user_turns
+        return self._turns.count
 
     def bind(
         self,
@@ -221,7 +213,7 @@ class SupermemoryLiveKit(rtc.EventEmitter[EventName]):
         if self._binding is None:
             return
         binding, self._binding = self._binding, None
-        self._paused, self._note = False, ""
+        self._turns.paused = self._turns.was_paused = False
         self._tools.reset()
         self._spawn(binding.release())
         self._let_go_at = time.time()
@@ -271,10 +263,11 @@ class SupermemoryLiveKit(rtc.EventEmitter[EventName]):
             else:
                 text = message.text_content or ""
                 self._enriched = same(text)
-                facts = await binding.recall.for_message(message.id, text, spoken=_was_spoken(message))
-            if (facts or self._note) and self._binding is binding:  # it may have been let go meanwhile
+                facts = await binding.recall.for_message(message.id, text, spoken=was_spoken(message))
+            note = self._note()
+            if (facts or note) and self._binding is binding:  # it may have been let go meanwhile
                 binding.show(facts)
-                blocks.insert(enriched, facts, before=message, note=self._note)
+                blocks.insert(enriched, facts, before=message, note=note)
         except Exception as error:
             _log_failure("memory recall failed; the call goes on", error)
         return enriched
@@ -290,7 +283,7 @@ class SupermemoryLiveKit(rtc.EventEmitter[EventName]):
             binding = self._begin()
             if self._session is not None or binding is None or self._enriched == same(text):
                 return
-            self._user_turns += 1
+            self._turns.count += 1
             self._summary.warn_once(
                 "memory recalls in on_user_turn_completed: with preemptive generation each turn calls the "
                 "model twice. memory.attach(session) does not"
@@ -299,9 +292,10 @@ class SupermemoryLiveKit(rtc.EventEmitter[EventName]):
             binding.recall.commit(new_message.id, text, spoken=False)
             # Nobody tells this object of the transcripts, so its turns have no time to count from.
             facts = await binding.recall.for_message(new_message.id, text, spoken=False)
-            if (facts or self._note) and self._binding is binding:
+            note = self._note()
+            if (facts or note) and self._binding is binding:
                 binding.show(facts)
-                turn_ctx.insert(blocks.make(facts, blocks.just_before(new_message), self._note))
+                turn_ctx.insert(blocks.make(facts, blocks.just_before(new_message), note))
         except Exception as error:
             _log_failure("memory recall failed; the call goes on", error)
 
@@ -344,81 +338,30 @@ class SupermemoryLiveKit(rtc.EventEmitter[EventName]):
         item = event.item
         if item.type == "agent_handoff" and self._session is not None:
             self._wrapper.wrap(_current_agent(self._session))
-        if not isinstance(item, ChatMessage) or item.id in self._captured or blocks.is_block(item):
-            return
-        self._captured.add(item.id)
-        text = item.text_content or ""
-        if item.role == "user" and text.strip():  # closing adds one without words after manual turns
-            missed, own = self._heard.take(text, spoken=_was_spoken(item))
-            self._user_turns += own.began is None  # the others were counted when they were heard
-            if self._binding is not None:
-                self._binding.recall.commit(item.id, text, spoken=_was_spoken(item))
-            self._keep_words(missed)
-            self._keep_words(own, item.created_at)
-        elif item.role == "assistant":
-            self._keep("Agent", transcript.spoken(text), item.created_at, interrupted=item.interrupted)
+        if isinstance(item, ChatMessage) and not blocks.is_block(item):
+            self._turns.message(item, self._binding)
 
     @_guarded
     def _on_transcript(self, event: UserInputTranscribedEvent) -> None:
         text = event.transcript.strip()
-        if not event.is_final or not text:
-            return
-        self._user_turns += self._heard.last_at is None
-        self._heard.add(text)
-        if self._binding is not None and self._answers_from_prompts():
-            self._binding.recall.hear(text)
+        if event.is_final and text:
+            self._turns.heard(text, self._binding, search=self._answers_from_prompts())
 
     @_guarded
     def _on_agent_state(self, event: AgentStateChangedEvent) -> None:
         if event.new_state == "speaking":
-            if self._binding is not None:
-                self._binding.recall.agent_spoke()
-            self._end_turn()
+            self._turns.agent_speaks(self._binding)
 
     @_guarded
     def _on_user_state(self, event: UserStateChangedEvent) -> None:
-        last = self._heard.last_at
-        if event.new_state != "speaking" or last is None or self._session is None:
-            return
-        if time.time() - last > self._session.options.endpointing["max_delay"]:
-            self._end_turn()
+        if event.new_state == "speaking" and self._session is not None:
+            self._turns.caller_speaks(self._binding, self._session.options.endpointing["max_delay"])
 
     @_guarded
     def _on_close(self, event: CloseEvent) -> None:
-        self._end_turn()
+        self._turns.end(self._binding)
         self._wrapper.restore()
         self._close()
-
-    def _end_turn(self) -> None:
-        """Keeps the words of a turn that became no message so far, such as one that a hook dropped."""
-        if self._binding is not None:
-            self._binding.recall.drop_turn()
-        self._keep_words(self._heard.settle())
-
-    def _keep_words(self, words: Words, when: float | None = None) -> None:
-        """Captures what the caller said, at the time of its message or else of its first words."""
-        times = [time for time in (when, words.began) if time is not None]
-        if words.text and times:
-            self._keep("Caller", transcript.plain(words.text), times[0], begun=min(times))
-
-    def _keep(
-        self,
-        speaker: transcript.Speaker,
-        text: str,
-        when: float,
-        *,
-        begun: float | None = None,
-        interrupted: bool = False,
-    ) -> None:
-        """Captures one line, unless the caller does not want it; `begun` is when the caller's turn began."""
-        if self._binding is None or self._params.capture == "never" or not text:
-            return
-        if begun is not None:  # the agent's answer to a turn shares its fate: it may repeat it
-            self._off_record = self._paused or begun < self._kept_since
-        if self._paused or self._off_record:
-            return
-        line = transcript.Line(datetime.fromtimestamp(when, UTC), speaker, text, interrupted)
-        self._binding.capture.add(line)
 
     # ------------------------------------------------------------------ the caller's own wishes
 
@@ -427,24 +370,17 @@ class SupermemoryLiveKit(rtc.EventEmitter[EventName]):
 
         Recall goes on; the `remember` tool refuses.
         """
-        if self._binding is None or self._paused:
+        if self._binding is None or self._turns.paused:
             return
-        self._paused = self._off_record = True
-        self._note = prompt.PAUSED
+        self._turns.pause()
         self._binding.capture.drop_current_turn()
         self._tell("state_changed")
 
     def resume(self) -> None:
         """Stores again from the caller's next turn on; what was said meanwhile is not recovered."""
-        if self._paused:
-            self._paused = False
-            self._note = prompt.RESUMED
-            self._keep_from_next_turn()
+        if self._turns.paused:
+            self._turns.resume()
             self._tell("state_changed")
-
-    def _keep_from_next_turn(self) -> None:
-        self._off_record = True
-        self._kept_since = time.time()
 
     def tools(self) -> list[Any]:
         """`search_memories`, `remember` and `forget` for a model: always the same objects."""
@@ -466,7 +402,7 @@ class SupermemoryLiveKit(rtc.EventEmitter[EventName]):
         `MemoryStoreError`, with `.ambiguous` when it may be stored all the same.
         """
         binding = self._bound()
-        if self._paused:
+        if self._turns.paused:
             raise MemoryConfigurationError("Memory is paused: call resume() before remembering something.")
         fact, new = await binding.remember(text)
         if new:
@@ -509,7 +445,7 @@ class SupermemoryLiveKit(rtc.EventEmitter[EventName]):
         turn on is stored again. Raises `MemoryStoreError`; what was not stored yet is gone all the same.
         """
         binding = self._bound()
-        self._keep_from_next_turn()
+        self._turns.cut()
         gone, removed = await binding.erase()
         if gone:
             self._tell("forgotten", gone)
@@ -556,6 +492,12 @@ class SupermemoryLiveKit(rtc.EventEmitter[EventName]):
         model = agent.llm if agent is not None and is_given(agent.llm) else self._session.llm
         return not isinstance(model, RealtimeModel)
 
+    def _note(self) -> str:
+        """What the model is told of a pause, which it would not know of: a switch is nothing that was said."""
+        if self._turns.paused:
+            return prompt.PAUSED
+        return prompt.RESUMED if self._turns.was_paused else ""
+
     def _begin(self) -> Binding | None:
         """Starts what needs a running loop, since `bind` may have been called without one."""
         if self._binding is not None and _loop_is_running():
@@ -583,11 +525,6 @@ def _current_agent(session: AgentSession[Any]) -> Agent | None:
         return session.current_agent
     except RuntimeError:  # not started yet
         return None
-
-
-def _was_spoken(message: ChatMessage) -> bool:
-    """Whether a message of the caller came from a recogniser; one that was typed has no confidence."""
-    return message.transcript_confidence is not None
 
 
 def _names_of_the_job() -> set[str | None]:

@@ -130,7 +130,7 @@ OURS = [
     "memory.recall.Recall.agent_spoke",
     "memory.binding.Binding.show",
     "memory.capture.Capture.add",
-    "memory.livekit.SupermemoryLiveKit._keep",
+    "memory.turns.Turns._keep",
     "memory.livekit.SupermemoryLiveKit._begin",
 ]
 

@@ -109,7 +109,7 @@ async def test_forget_without_a_preview_in_an_earlier_turn_only_previews(
     forget = tool(memory, "forget")
     assert (await forget("Boston", confirmed=True)).startswith("Not forgotten yet.")
     assert (await forget("Boston", confirmed=True)).startswith("Not forgotten yet.")
-    memory._user_turns += 1
+    memory._turns.count += 1
     assert (await forget("where I live: Boston", confirmed=True)).startswith("Not forgotten yet.")
     assert await texts(client) == ["The caller lives in Boston"]
 
@@ -122,7 +122,7 @@ async def test_confirmed_forget_that_runs_again_says_the_same(
     memory = remember_for()
     forget = tool(memory, "forget")
     await forget("Boston")
-    memory._user_turns += 1
+    memory._turns.count += 1
     outcome = await forget("Boston", confirmed=True)
     assert outcome.startswith("Forgotten for good:")
     assert await forget("Boston", confirmed=True) == outcome
