@@ -493,7 +493,7 @@ class SupermemoryLiveKit(rtc.EventEmitter[EventName]):
         return not isinstance(model, RealtimeModel)
 
     def _note(self) -> str:
-        """What the model is told of a pause, which it would not know of: a switch is nothing that was said."""
+        """What the model is told of a pause; it would not know of it, since a switch is nothing said."""
         if self._turns.paused:
             return prompt.PAUSED
         return prompt.RESUMED if self._turns.was_paused else ""
