@@ -16,8 +16,7 @@ from typing import Any
 import settings  # before the plugins: it switches off what onnxruntime reports when it is imported
 
 # isort: split
-import aiohttp
-from livekit import api, rtc
+from livekit import rtc
 from livekit.agents import (
     NOT_GIVEN,
     AgentServer,
@@ -25,11 +24,9 @@ from livekit.agents import (
     JobContext,
     JobProcess,
     RunContext,
-    TurnHandlingOptions,
     UserStateChangedEvent,
     cli,
     function_tool,
-    inference,
     room_io,
 )
 from livekit.agents.types import ATTRIBUTE_AGENT_NAME
@@ -37,17 +34,16 @@ from livekit.agents.voice import SpeechHandle
 from livekit.plugins import silero
 from supermemory import AsyncSupermemory
 
+from checks import check_keys, check_settings
 from memory import InputParams, SupermemoryAgent, SupermemoryLiveKit
 from page_link import PageLink
+from pipeline import pick_models
 
 logger = logging.getLogger("agent")
 settings.load()
 
 LONGEST_CALL = 30 * 60.0
 """Seconds; an open room costs money for as long as it is open."""
-
-KEY_CHECK_TIMEOUT = 5.0
-"""Seconds that a worker's start waits for LiveKit to refuse its keys."""
 
 PATIENCE = 15.0
 """Seconds that a silent caller has to answer after being asked."""
@@ -198,88 +194,6 @@ async def entrypoint(ctx: JobContext) -> None:
         # True would let everybody in the room read the prompt, the memory block included.
         session_host=ctx.simulation_context() is not None or settings.switch("LIVEKIT_SESSION_HOST"),
     )
-
-
-async def pick_models(ctx: JobContext) -> tuple[dict[str, Any], str]:
-    """The session's models: LiveKit Inference, else what `local/` finds on this machine."""
-    if settings.livekit_cloud():
-        names = {
-            "stt": settings.get("AGENT_STT") or "deepgram/nova-3:en",
-            "llm": settings.get("AGENT_LLM") or "openai/gpt-4.1-mini",
-            "tts": settings.get("AGENT_TTS") or "cartesia/sonic-3",
-        }
-        spoken = {"vad": ctx.proc.userdata["vad"], "turn_handling": turn_handling(cloud=True)}
-        return {**names, **spoken}, "LiveKit Inference"
-    from local import models
-
-    if ctx.is_fake_job():
-        text = await models.for_text_job()
-        typed = TurnHandlingOptions(turn_detection=None)
-        return {
-            "llm": text.llm,
-            "vad": None,
-            "turn_handling": typed,
-            "user_away_timeout": None,
-        }, text.description
-    found = await models.for_worker()
-    heard = {"stt": found.stt, "llm": found.llm, "tts": found.tts}
-    spoken = {"vad": ctx.proc.userdata["vad"], "turn_handling": turn_handling(cloud=False)}
-    return {**heard, **spoken}, found.description
-
-
-def check_settings() -> None:
-    """Raises `SettingsError` for what would fail in the first call, with nobody to see it."""
-    settings.require("LIVEKIT_URL", "LIVEKIT_API_KEY", "LIVEKIT_API_SECRET")
-    client, _ = settings.memory_client()
-    asyncio.run(client.close())
-    settings.switch("LIVEKIT_SESSION_HOST")
-    turn_handling(cloud=settings.livekit_cloud())
-    if not settings.livekit_cloud():
-        from local import models
-
-        if problem := models.worker_problem():
-            raise settings.SettingsError(problem)
-
-
-async def check_keys() -> None:
-    """Raises `SettingsError` when LiveKit refuses the keys, for which a worker would retry in vain.
-
-    A server that is away, or fails in another way, is the worker's to wait for.
-    """
-    names = ("LIVEKIT_URL", "LIVEKIT_API_KEY", "LIVEKIT_API_SECRET")
-    try:
-        async with (
-            asyncio.timeout(KEY_CHECK_TIMEOUT),
-            api.LiveKitAPI(*(settings.get(name) for name in names)) as livekit,
-        ):
-            await livekit.room.list_rooms(api.ListRoomsRequest(names=["none"]))
-    except api.TwirpError as error:
-        if error.status == 401:
-            raise settings.SettingsError(
-                "LiveKit refuses the keys. LIVEKIT_API_KEY and LIVEKIT_API_SECRET must belong to LIVEKIT_URL."
-            ) from None
-    except (TimeoutError, aiohttp.ClientError):
-        pass
-
-
-def turn_handling(*, cloud: bool) -> TurnHandlingOptions:
-    """When the caller has finished: TURN_DETECTION=audio listens to the voice, text reads the words."""
-    choice = settings.get("TURN_DETECTION") or ("audio" if cloud else "vad")
-    if choice == "audio":
-        # Elsewhere the default would ask LiveKit Cloud.
-        detector: Any = inference.TurnDetector() if cloud else inference.TurnDetector(version="v1-mini")
-    elif choice == "text":
-        from livekit.plugins.turn_detector.multilingual import MultilingualModel
-
-        detector = MultilingualModel()
-    elif choice == "vad":
-        detector = "vad"
-    else:
-        raise settings.SettingsError(f"TURN_DETECTION={choice!r} is not one of audio, text and vad.")
-    options = TurnHandlingOptions(turn_detection=detector)
-    if not cloud:
-        options["interruption"] = {"mode": "vad"}
-    return options
 
 
 def read_dispatch(ctx: JobContext) -> dict[str, str]:

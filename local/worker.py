@@ -105,8 +105,8 @@ def main() -> None:
         # The weights of a turn detector that will not be asked: a quarter of a gigabyte.
         os.environ.setdefault("LIVEKIT_AGENTS_PRELOAD_LOCAL_INFERENCE", "0")
     try:
-        agent = import_module("agent")
-        agent.check_settings()
+        agent, checks = import_module("agent"), import_module("checks")
+        checks.check_settings()
         asyncio.run(run(agent.server))
     except settings.SettingsError as error:
         sys.exit(str(error))

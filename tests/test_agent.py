@@ -13,6 +13,7 @@ from livekit.agents import JobExecutorType
 
 import agent
 import local.models  # noqa: F401  # on the main thread, where LiveKit wants its plugins; the command does it too
+import pipeline
 from memory import MemoryStore, embedded
 from tests.harness import (
     FakeParticipant,
@@ -139,7 +140,7 @@ async def test_on_livekit_cloud_models_are_inference_strings_and_each_can_be_cha
     monkeypatch.setitem(sys.modules, "local", None)
     with fake_job() as ctx:
         ctx.proc.userdata["vad"] = None
-        models, _ = await agent.pick_models(ctx)
+        models, _ = await pipeline.pick_models(ctx)
     names = [models[name] for name in ("stt", "llm", "tts")]
     assert names == ["deepgram/nova-3:en", "openai/gpt-4.1-mini", "cartesia/sonic-turbo"]
 
