@@ -97,7 +97,7 @@ def require(*names: str) -> None:
     if missing:
         raise SettingsError(
             f"{' and '.join(missing)} not set. Put {'it' if len(missing) == 1 else 'them'} into .env.local "
-            "or the environment; .env.example says where to get each. "
+            "or the environment; .env.example says where to get them. "
             "Without any account, `python3 run.py` starts a chat in the terminal."
         )
     get("LIVEKIT_AGENT_NAME")

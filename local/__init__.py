@@ -1,1 +1,1 @@
-"""What stands in for the cloud on one machine. The agent, the memory module and the page work without it."""
+"""Speech, models, server and terminal of a run on one machine. With LiveKit Cloud nothing here is needed."""

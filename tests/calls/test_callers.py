@@ -16,13 +16,22 @@ from supermemory import AsyncSupermemory
 from memory import (
     InputParams,
     MemoryConfigurationError,
-    MemoryEvent,
-    MemoryStore,
     SupermemoryAgent,
     SupermemoryLiveKit,
 )
 from memory.embedded import Faults
-from tests.calls.kit import Make, blocks, by_caller, call_with, shown, stored, tell
+from tests.calls.kit import (
+    Make,
+    blocks,
+    by_caller,
+    call_with,
+    recalls,
+    shown,
+    stored,
+    stored_so_far,
+    tell,
+    texts,
+)
 from tests.harness import FakeParticipant, FakeRoom, Reply, Request, ToolCall, fake_job, settle
 from tests.support.waiting import eventually
 
@@ -194,8 +203,7 @@ async def test_late_answer_about_one_caller_never_reaches_another(
     await tell(client, FACT)
     await tell(client, OTHER, "bob")
     memory = remember_for(recall_timeout=30.0, reply_budget=5.0)
-    told: list[MemoryEvent] = []
-    memory.on("recalled", told.append)
+    told = recalls(memory)
     assert await memory.preload(ChatContext.empty())
     faults.delay(0.3, on="search", times=1)
     async with call_with(memory) as call:
@@ -212,7 +220,7 @@ async def test_late_answer_about_one_caller_never_reaches_another(
 async def test_manual_hook_shows_nothing_of_a_caller_who_was_let_go(
     remember_for: Make, client: AsyncSupermemory, faults: Faults
 ) -> None:
-    """The same by the seed's hook, and by preloading."""
+    """The same by the manual hook, and by preloading."""
     await tell(client, FACT)
     memory = remember_for(recall_timeout=30.0)
     assert await memory.preload(ChatContext.empty())
@@ -253,8 +261,8 @@ async def test_wrong_person_leaves_the_call_at_once_with_all_that_was_told_about
     remember_for: Make, client: AsyncSupermemory
 ) -> None:
     """The block, the preloaded profile and what the tools answered: the next reply reads none of it."""
-    await tell(client, FACT, "anna")
-    memory = remember_for("anna", session_id="room", capture_interval=0.0)
+    await tell(client, FACT)
+    memory = remember_for(session_id="room", capture_interval=0.0)
     chat_ctx = ChatContext.empty()
     assert await memory.preload(chat_ctx)
 
@@ -277,7 +285,7 @@ async def test_wrong_person_leaves_the_call_at_once_with_all_that_was_told_about
     async with call_with(memory, agent, model=model) as call:
         await call.says("What do I eat?")
         assert call.model.last.prompt.count(FACT) == 2
-        await eventually(lambda: memory._summary.lines_stored)
+        await stored_so_far(client, lines=1)
         await call.says("I'm Bob")
         after = len(call.model.requests) - 1
         await call.says("What do you know about me?")
@@ -287,8 +295,8 @@ async def test_wrong_person_leaves_the_call_at_once_with_all_that_was_told_about
     assert [FACT in request.prompt for request in call.model.requests[after:]] == [False] * 3
     assert "another person" in call.model.last.prompt
     assert FACT not in str(agent.chat_ctx.to_dict())
-    assert await stored(client, tag="anna") == []
-    assert [fact.text for fact in await MemoryStore(client).facts("anna")] == [FACT]
+    assert await stored(client) == []
+    assert await texts(client) == [FACT]
     assert by_caller(await stored(client, tag="bob")) == ["I eat meat"]
 
 
@@ -296,7 +304,7 @@ async def test_line_that_is_being_sent_when_the_caller_is_let_go_is_taken_back_t
     remember_for: Make, client: AsyncSupermemory, faults: Faults
 ) -> None:
     """And so is a fact that is being saved."""
-    memory = remember_for("anna", session_id="room", capture_interval=0.0)
+    memory = remember_for(session_id="room", capture_interval=0.0)
     faults.late(0.2, on="add", times=2)
     async with call_with(memory) as call:
         await call.says("I'm vegetarian")
@@ -307,16 +315,16 @@ async def test_line_that_is_being_sent_when_the_caller_is_let_go_is_taken_back_t
         with pytest.raises(MemoryConfigurationError, match="let go"):
             await saving
     await memory.aclose()
-    assert (await client.list("anna", "documents")).documents == []
+    assert (await client.list("alice", "documents")).documents == []
 
 
 async def test_forgetting_that_the_wrong_person_was_asked_about_is_not_confirmed_by_the_right_one(
     remember_for: Make, client: AsyncSupermemory
 ) -> None:
     """What was read back to one caller is no question to another."""
-    await tell(client, "The caller lives in Boston", "anna")
+    await tell(client, "The caller lives in Boston")
     await tell(client, "The caller lives in Boston", "bob")
-    memory = remember_for("anna")
+    memory = remember_for()
     query = {"query": "Boston"}
 
     def model(request: Request) -> Reply:
@@ -330,19 +338,19 @@ async def test_forgetting_that_the_wrong_person_was_asked_about_is_not_confirmed
         memory.unbind()
         memory.bind(container_tag="bob")
         assert (await call.says("Yes")).startswith("Not forgotten yet")
-    for tag in ("anna", "bob"):
-        assert len(await MemoryStore(client).facts(tag)) == 1
+    for tag in ("alice", "bob"):
+        assert await texts(client, tag) == ["The caller lives in Boston"]
 
 
 async def test_later_attribute_of_the_participant_changes_nothing(
     memory_of: Callable[..., SupermemoryLiveKit], client: AsyncSupermemory
 ) -> None:
     """The tag is read once, when the caller joins."""
-    await tell(client, FACT, "anna")
+    await tell(client, FACT)
     participant = FakeParticipant("visitor-1", {"supermemory_container_tag": "bob"})
     memory = memory_of(participant)
     async with call_with(memory) as call:
-        participant.attributes["supermemory_container_tag"] = "anna"
+        participant.attributes["supermemory_container_tag"] = "alice"
         assert (
             memory.bind(participant=FakeParticipant("visitor-1", {"supermemory_container_tag": "bob"}))
             == "bob"

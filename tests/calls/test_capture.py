@@ -4,38 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable
-from typing import Any
 
 import pytest
 from livekit.agents import Agent, ChatContext, StopResponse, llm
 from supermemory import AsyncSupermemory
 
-from memory import SupermemoryLiveKit
 from memory.embedded import Faults
 from memory.prompt import PAUSED, RESUMED
-from memory.transcript import Line, parse
-from tests.harness import Call, Reply, ToolCall
+from tests.calls.kit import Make, added, by_caller, call_with, numbers, said, stored, tell
+from tests.harness import Reply, Request, ToolCall
 from tests.support.waiting import eventually
-
-Make = Callable[..., SupermemoryLiveKit]
-
-
-def call_with(memory: SupermemoryLiveKit, agent: Agent | None = None, **options: Any) -> Call:
-    call = Call(agent or Agent(instructions="Be brief."), **{"model": "All right.", **options})
-    memory.attach(call.session)
-    return call
-
-
-async def stored(client: AsyncSupermemory, session_id: str = "room", tag: str = "alice") -> list[Line]:
-    document = await client.documents.get(tag, f"lk-{session_id}")
-    lines = parse(document.content or "")
-    assert len(lines) == len((document.content or "").split("\n[")), "a line of another shape is stored"
-    return lines
-
-
-def said(lines: list[Line]) -> list[tuple[str, str]]:
-    return [(line.speaker, line.text) for line in lines]
 
 
 async def test_every_line_has_number_time_and_speaker_in_the_order_of_the_call(
@@ -65,7 +43,7 @@ async def test_saying_yes_twice_is_stored_twice(remember_for: Make, client: Asyn
         await call.says("Yes")
         await call.says("Yes")
     await memory.aclose()
-    assert [text for speaker, text in said(await stored(client)) if speaker == "Caller"] == ["Yes", "Yes"]
+    assert by_caller(await stored(client)) == ["Yes", "Yes"]
 
 
 async def test_item_that_is_delivered_twice_is_stored_once(
@@ -108,10 +86,7 @@ async def test_reconnect_with_the_same_session_id_goes_on_in_the_same_document(
         await memory.aclose()
     lines = await stored(client)
     assert [line.number for line in lines] == [1, 2, 3, 4]
-    assert [line.text for line in lines if line.speaker == "Caller"] == [
-        "First half of it",
-        "Second half of it",
-    ]
+    assert by_caller(lines) == ["First half of it", "Second half of it"]
 
 
 async def test_words_of_a_dropped_turn_are_stored(remember_for: Make, client: AsyncSupermemory) -> None:
@@ -127,9 +102,9 @@ async def test_words_of_a_dropped_turn_are_stored(remember_for: Make, client: As
         await call.says("I secretly like jazz", reply=False)
         await call.says("What time is it?")
     await memory.aclose()
-    texts = [text for speaker, text in said(await stored(client)) if speaker == "Caller"]
-    assert " ".join(texts).count("I secretly like jazz") == 1
-    assert " ".join(texts).count("What time is it?") == 1
+    words = " ".join(by_caller(await stored(client)))
+    assert words.count("I secretly like jazz") == 1
+    assert words.count("What time is it?") == 1
 
 
 async def test_directives_and_markdown_are_not_stored(remember_for: Make, client: AsyncSupermemory) -> None:
@@ -145,7 +120,7 @@ async def test_tool_output_and_instructions_are_not_stored(
     remember_for: Make, client: AsyncSupermemory
 ) -> None:
     """Only what was said is a transcript."""
-    await client.add("alice", content="The caller is vegetarian", metadata={"kind": "remembered"})
+    await tell(client, "The caller is vegetarian")
     memory = remember_for(session_id="room")
     script = [Reply(calls=[ToolCall("search_memories", {"query": "diet"})]), Reply("Lentils.")]
     agent = Agent(instructions="SECRET INSTRUCTIONS", tools=memory.tools())
@@ -162,11 +137,8 @@ async def test_bare_address_is_stored_as_words(remember_for: Make, faults: Fault
         await call.types("https://internal.example/secret")
     await memory.remember("https://internal.example/secret")
     await memory.aclose()
-    contents = [
-        r.body["content"] for r in faults.requests if r.path.endswith("/document") and r.method == "POST"
-    ]
-    assert contents
-    assert all(not re.match(r"\s*\w+://", content) for content in contents)
+    assert len(added(faults)) == 2
+    assert all(not re.match(r"\s*\w+://", content) for content in added(faults))
 
 
 async def test_slow_store_delays_no_reply(
@@ -179,8 +151,7 @@ async def test_slow_store_delays_no_reply(
         await call.says("I'm vegetarian")
         await call.says("And I live in Boston")
         assert len(call.replies) == 2
-        with pytest.raises(Exception, match="not found|404"):
-            await client.documents.get("alice", "lk-room")
+        assert await stored(client) == []
         faults.clear()
     await memory.aclose()
     assert len(await stored(client)) == 4
@@ -210,11 +181,7 @@ async def test_store_that_comes_back_gets_everything_in_order(
         for words in ("One thing", "Another thing", "A third thing"):
             await call.says(words)
     await memory.aclose()
-    assert [t for s, t in said(await stored(client)) if s == "Caller"] == [
-        "One thing",
-        "Another thing",
-        "A third thing",
-    ]
+    assert by_caller(await stored(client)) == ["One thing", "Another thing", "A third thing"]
 
 
 async def test_rejected_batch_does_not_block_the_next(
@@ -225,11 +192,11 @@ async def test_rejected_batch_does_not_block_the_next(
     memory = remember_for(session_id="room", capture_interval=0.0)
     async with call_with(memory) as call:
         await call.says("The rejected one")
-        await eventually(lambda: memory._summary.lines_lost > 0)
+        await eventually(lambda: "could not store" in caplog.text)
         await call.says("The next one")
     await memory.aclose()
-    assert "The next one" in str(said(await stored(client)))
-    assert any("could not store" in record.message for record in caplog.records)
+    assert by_caller(await stored(client)) == ["The next one"]
+    assert numbers(caplog)["lines_lost"] == 2
 
 
 async def test_pause_drops_the_callers_whole_current_turn_and_the_reply_to_it(
@@ -238,7 +205,7 @@ async def test_pause_drops_the_callers_whole_current_turn_and_the_reply_to_it(
     """ "Do not remember this" comes after the sentence it is about."""
     memory = remember_for(session_id="room")
 
-    def model(request: Any) -> Reply:
+    def model(request: Request) -> Reply:
         if "PIN" in request.user_text:
             memory.pause()
             return Reply("I will not keep 1234.")
@@ -262,7 +229,7 @@ async def test_pause_drops_the_callers_whole_current_turn_and_the_reply_to_it(
 async def test_model_knows_of_a_pause(remember_for: Make, client: AsyncSupermemory, facts: list[str]) -> None:
     """A switch is nothing that was said, and a model that does not know of it promises to remember."""
     for fact in facts:
-        await client.add("alice", content=fact, metadata={"kind": "remembered"})
+        await tell(client, fact)
     memory = remember_for()
     async with call_with(memory) as call:
         for change, expected in (
@@ -274,7 +241,7 @@ async def test_model_knows_of_a_pause(remember_for: Make, client: AsyncSupermemo
             if change is not None:
                 change()
             await call.says("What do I play?")
-            told = call.model.requests[-1].prompt
+            told = call.model.last.prompt
             assert tuple(note for note in (PAUSED, RESUMED) if note in told) == expected
         assert PAUSED not in str(call.transcript)
 
@@ -307,18 +274,15 @@ async def test_capture_never_stores_no_transcript_but_what_was_asked_for(
         await call.says("I'm vegetarian")
     await memory.remember("The caller likes jazz")
     await memory.aclose()
-    contents = [
-        r.body["content"] for r in faults.requests if r.path.endswith("/document") and r.method == "POST"
-    ]
-    assert contents == ["The caller likes jazz"]
+    assert added(faults) == ["The caller likes jazz"]
 
 
 async def test_unbind_takes_back_what_the_call_stored_under_the_wrong_person(
     remember_for: Make, client: AsyncSupermemory
 ) -> None:
-    """ "I'm not her": nothing of this call stays in her memory, and the right person's begins."""
-    await client.add("anna", content="Anna's own earlier note", metadata={"kind": "remembered"})
-    memory = remember_for("anna", session_id="room", capture_interval=0.0)
+    """ "I'm not Alice": nothing of this call stays in that memory, and the right person's begins."""
+    await tell(client, "Alice's own earlier note")
+    memory = remember_for(session_id="room", capture_interval=0.0)
     async with call_with(memory) as call:
         await call.says("I'm vegetarian")
         await memory.remember("The caller likes jazz")
@@ -326,18 +290,19 @@ async def test_unbind_takes_back_what_the_call_stored_under_the_wrong_person(
         assert memory.state == "off"
         assert memory.bind(container_tag="bob") == "bob"
         await call.says("I live in Boston")
-        assert "own earlier note" not in call.model.requests[-1].prompt
+        assert "own earlier note" not in call.model.last.prompt
     await memory.aclose()
-    assert [
-        document.content
-        for document in (await client.list("anna", "documents", include={"content": True})).documents
-    ] == ["Anna's own earlier note"]
+    kept = (await client.list("alice", "documents", include={"content": True})).documents
+    assert [document.content for document in kept] == ["Alice's own earlier note"]
     assert "Boston" in str(said(await stored(client, tag="bob")))
     assert "vegetarian" not in str(said(await stored(client, tag="bob")))
 
 
 async def test_aclose_is_idempotent_and_bounded(
-    remember_for: Make, faults: Faults, monkeypatch: pytest.MonkeyPatch
+    remember_for: Make,
+    faults: Faults,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     """The end of a call waits for a dead store only so long, and never raises."""
     monkeypatch.setattr("memory.livekit.FLUSH_TIMEOUT", 0.05)
@@ -348,4 +313,4 @@ async def test_aclose_is_idempotent_and_bounded(
     async with asyncio.timeout(5):
         await asyncio.gather(memory.aclose(), memory.aclose())
         await memory.aclose()
-    assert memory._summary.lines_lost == 2
+    assert numbers(caplog)["lines_lost"] == 2

@@ -4,46 +4,31 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import Any
+from typing import Any, get_args
 
 import pytest
-from livekit.agents import Agent
 from supermemory import AsyncSupermemory
 
-from memory import SupermemoryLiveKit
+from memory import MemoryStore
 from memory.embedded import Faults
-from tests.harness import Call, Reply
+from memory.embedded.faults import Malformed
+from tests.calls.kit import Make, by_caller, call_with, numbers, stored, stored_so_far, tell
+from tests.harness import Reply
 from tests.support.waiting import eventually
 
-Make = Callable[..., SupermemoryLiveKit]
 Provoke = Callable[[Faults], None]
 
-MALFORMED = [
-    "html",
-    "truncated",
-    "content_type",
-    "empty",
-    "no_content",
-    "null",
-    "null_lists",
-    "strings",
-    "chunk_only",
-]
-
-
-def call_with(memory: SupermemoryLiveKit, **options: Any) -> Call:
-    call = Call(Agent(instructions="Be brief."), model="All right.", **options)
-    memory.attach(call.session)
-    return call
+SLACK = 0.8
+"""Seconds that a busy machine may add to a wait."""
 
 
 def warnings(caplog: pytest.LogCaptureFixture) -> list[logging.LogRecord]:
     return [r for r in caplog.records if r.name == "memory" and r.levelno >= logging.WARNING]
 
 
-@pytest.mark.parametrize("how", [*MALFORMED, "chunk_only"])
+@pytest.mark.parametrize("how", get_args(Malformed))
 async def test_every_malformed_answer_leaves_a_normal_call(
-    remember_for: Make, faults: Faults, caplog: pytest.LogCaptureFixture, how: Any
+    remember_for: Make, faults: Faults, caplog: pytest.LogCaptureFixture, how: Malformed
 ) -> None:
     """Whatever stands at the memory address, the caller is answered; each kind of work warns at most once."""
     faults.malformed(how, on="profile")
@@ -67,7 +52,11 @@ async def test_every_malformed_answer_leaves_a_normal_call(
     ],
 )
 async def test_every_transport_fault_leaves_a_normal_call(
-    remember_for: Make, faults: Faults, provoke: Provoke, monkeypatch: pytest.MonkeyPatch
+    remember_for: Make,
+    faults: Faults,
+    provoke: Provoke,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     """The reply goes out at its deadline; what the service would say later is not waited for."""
     monkeypatch.setattr("memory.livekit.FLUSH_TIMEOUT", 0.1)
@@ -77,7 +66,8 @@ async def test_every_transport_fault_leaves_a_normal_call(
         assert await call.says("Where do I live?") == "All right."
         assert await call.types("What do I eat?") == "All right."
         assert len(call.model.requests) == 2
-    assert memory._summary.waited_most <= 0.2 + 0.5
+    await memory.aclose()
+    assert numbers(caplog)["waited_most"] <= 0.2 + SLACK
 
 
 @pytest.mark.parametrize(
@@ -161,35 +151,39 @@ async def test_memory_that_comes_back_is_used_again(
     remember_for: Make, faults: Faults, client: AsyncSupermemory
 ) -> None:
     """A profile that failed is asked for again at a later turn."""
-    await client.add("alice", content="The caller is vegetarian", metadata={"kind": "remembered"})
+    await tell(client, "The caller is vegetarian")
     faults.status(503)
     async with call_with(remember_for()) as call:
         await call.says("What should I cook?")
-        assert "vegetarian" not in call.model.requests[-1].prompt
+        assert "vegetarian" not in call.model.last.prompt
         faults.clear()
         await call.says("And what should I eat tomorrow?")
         await call.says("And what should I eat the day after?")
-    assert "vegetarian" in call.model.requests[-1].prompt
+    assert "vegetarian" in call.model.last.prompt
 
 
 async def test_answer_that_nobody_foresaw_does_not_end_capture(
-    remember_for: Make, faults: Faults, client: AsyncSupermemory, monkeypatch: pytest.MonkeyPatch
+    remember_for: Make,
+    client: AsyncSupermemory,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     """What comes after it is stored, what it cost is counted, and the end of the call does not raise."""
     memory = remember_for(session_id="room", capture_interval=0.0)
-    original = memory._store.append
+    append = MemoryStore.append
 
     async def broken(*_: Any) -> None:
-        monkeypatch.setattr(memory._store, "append", original)
+        monkeypatch.setattr(MemoryStore, "append", append)
         raise ZeroDivisionError
 
-    monkeypatch.setattr(memory._store, "append", broken)
+    monkeypatch.setattr(MemoryStore, "append", broken)
     async with call_with(memory) as call:
         await call.says("The first thing")
-        await eventually(lambda: memory._summary.lines_lost)
+        await eventually(lambda: "could not store" in caplog.text)
         await call.says("The second thing")
     await memory.aclose()
-    assert "The second thing" in ((await client.documents.get("alice", "lk-room")).content or "")
+    assert by_caller(await stored(client)) == ["The second thing"]
+    assert numbers(caplog)["lines_lost"] == 2
 
 
 async def test_monologue_is_stored_while_the_model_fails(
@@ -197,9 +191,8 @@ async def test_monologue_is_stored_while_the_model_fails(
 ) -> None:
     """Only the last unanswered words wait; the process may be killed."""
     memory = remember_for(session_id="room", capture_interval=0.0)
-    call = Call(Agent(instructions="Be brief."), model=lambda request: Reply(error=RuntimeError("no model")))
-    memory.attach(call.session)
-    async with call:
+    broken = Reply(error=RuntimeError("no model"))
+    async with call_with(memory, model=lambda request: broken) as call:
         for words in ("One thing", "Another thing", "A third thing"):
             await call.says(words, reply=False)
-        await eventually(lambda: memory._summary.lines_stored >= 2)
+        assert by_caller(await stored_so_far(client, lines=2)) == ["One thing", "Another thing"]

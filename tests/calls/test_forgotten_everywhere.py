@@ -4,31 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable
 
 import pytest
-from livekit.agents import Agent
 from supermemory import AsyncSupermemory
 
 from memory import MemoryStore, MemoryStoreError, SupermemoryLiveKit
 from memory.embedded import Faults
-from tests.harness import Call
+from tests.calls.kit import Make, call_with, tell, texts
 from tests.support.waiting import eventually
-
-Make = Callable[..., SupermemoryLiveKit]
 
 
 async def call_of(memory: SupermemoryLiveKit, *said: str) -> None:
-    call = Call(Agent(instructions="Be brief."), model="All right.")
-    memory.attach(call.session)
-    async with call:
+    async with call_with(memory) as call:
         for words in said:
             await call.says(words)
     await memory.aclose()
-
-
-async def texts(client: AsyncSupermemory) -> list[str]:
-    return sorted(fact.text for fact in await MemoryStore(client).facts("alice"))
 
 
 async def everything(client: AsyncSupermemory) -> str:
@@ -61,12 +51,10 @@ async def test_forgotten_while_it_is_being_sent(
 ) -> None:
     """A batch that is tried again is tried without it."""
     monkeypatch.setattr("memory.capture._FIRST_PAUSE", 0.2)
-    await client.add("alice", content="The caller lives in Boston", metadata={"kind": "remembered"})
+    await tell(client, "The caller lives in Boston")
     faults.status(500, on="add", times=1)
     memory = remember_for(session_id="room", capture_interval=0.0)
-    call = Call(Agent(instructions="Be brief."), model="All right.")
-    memory.attach(call.session)
-    async with call:
+    async with call_with(memory) as call:
         await call.says("As you know I live in Boston")
         await eventually(lambda: faults.seen("add"))
         await forget(memory, "Boston")
@@ -105,9 +93,7 @@ async def test_rewrite_that_failed_is_done_at_the_second_attempt(
 async def test_what_was_just_said_can_be_forgotten(remember_for: Make, client: AsyncSupermemory) -> None:
     """Not learned yet is not the same as not known."""
     memory = remember_for(session_id="room", capture_interval=60.0)
-    call = Call(Agent(instructions="Be brief."), model="All right.")
-    memory.attach(call.session)
-    async with call:
+    async with call_with(memory) as call:
         await call.says("I live in Boston.")
         assert await forget(memory, "Boston") == ["The caller said: “I live in Boston.”"]
     await memory.aclose()
@@ -125,20 +111,18 @@ async def test_everything_is_erased_with_what_is_on_its_way(
 ) -> None:
     """Said, sent, tried again: nothing of it is stored after it was erased, and what is said next is."""
     monkeypatch.setattr("memory.capture._FIRST_PAUSE", 0.2)
-    await client.add("alice", content="The caller plays the harp", metadata={"kind": "remembered"})
+    await tell(client, "The caller plays the harp")
     if failing:
         faults.status(500, on="add", times=1)
     memory = remember_for(session_id="room", capture_interval=0.0)
-    call = Call(Agent(instructions="Be brief."), model="All right.")
-    memory.attach(call.session)
-    async with call:
+    async with call_with(memory) as call:
         await call.says("I live in Boston.")
         await eventually(lambda: faults.seen("add"))
         await call.says("I have a cat.")
-        assert "harp" in call.model.requests[-1].prompt
+        assert "harp" in call.model.last.prompt
         assert (await memory.erase())["documents"] >= 1
         await call.says("I love opera.")
-        assert "harp" not in call.model.requests[-1].prompt
+        assert "harp" not in call.model.last.prompt
     await memory.aclose()
     assert await texts(client) == ["The caller loves opera."]
     assert not {"harp", "Boston", "cat"} & set(re.findall(r"\w+", await everything(client)))
@@ -148,17 +132,15 @@ async def test_answer_that_was_under_way_is_erased_too(
     remember_for: Make, faults: Faults, client: AsyncSupermemory
 ) -> None:
     """A search, the rest of the caller's turn and the agent's answer to it all began before."""
-    await client.add("alice", content="The caller plays the harp", metadata={"kind": "remembered"})
+    await tell(client, "The caller plays the harp")
     memory = remember_for(capture_interval=0.0, mode="query")
-    call = Call(Agent(instructions="Be brief."), model="You play the harp.")
-    memory.attach(call.session)
-    async with call:
+    async with call_with(memory, model="You play the harp.") as call:
         faults.delay(0.3, on="search")
         answer = asyncio.create_task(call.says("What do I play?"))
         await eventually(lambda: faults.seen("search"))
         await memory.erase()
         await answer
-        assert "The caller plays" not in call.model.requests[-1].prompt
+        assert "The caller plays" not in call.model.last.prompt
     await memory.aclose()
     assert "harp" not in await everything(client)
 
@@ -168,9 +150,7 @@ async def test_told_again_is_known_again(
 ) -> None:
     """Forgetting one thing later does not take along what was forgotten before and told anew."""
     memory = remember_for(session_id="room", capture_interval=0.0)
-    call = Call(Agent(instructions="Be brief."), model="All right.")
-    memory.attach(call.session)
-    async with call:
+    async with call_with(memory) as call:
         await call.says("I live in Boston.")
         await eventually(lambda: faults.seen("add"))
         assert await forget(memory, "Boston") == ["The caller lives in Boston."]

@@ -8,9 +8,8 @@ import pytest
 from livekit.agents import Agent, ChatContext
 from supermemory import AsyncSupermemory
 
-from memory import MemoryStore
 from memory.embedded import Faults
-from tests.calls.kit import Make, by_caller, call_with, said, searches, stored, tell
+from tests.calls.kit import Make, by_caller, call_with, said, searches, stored, stored_so_far, tell, texts
 from tests.harness import Reply, Request, ScriptedRealtime, ScriptedSTT, ToolCall
 from tests.support.waiting import eventually
 
@@ -81,7 +80,7 @@ async def test_tools_look_up_save_and_forget(
         assert (await call.says("Yes, forget it")).startswith(
             "Forgotten for good: The caller lives in Boston"
         )
-    assert [fact.text for fact in await MemoryStore(client).facts("alice")] == ["The caller likes jazz"]
+    assert await texts(client) == ["The caller likes jazz"]
 
 
 async def test_words_that_become_no_message_confirm_forgetting_and_the_same_turn_does_not(
@@ -97,9 +96,9 @@ async def test_words_that_become_no_message_confirm_forgetting_and_the_same_turn
     async with call_with(memory, model=model, stt=ScriptedSTT(), tools=memory.tools()) as call:
         assert await call.says("Forget Boston") == "That would go."
         assert await call.reply() == "Shall I?"
-        assert await MemoryStore(client).facts("alice")
+        assert await texts(client)
         assert await call.says("Yes") == "Done."
-        assert await MemoryStore(client).facts("alice") == []
+        assert await texts(client) == []
 
 
 @pytest.mark.parametrize("turns", TURNS)
@@ -139,7 +138,7 @@ async def test_words_that_come_after_their_reply_was_sent_carry_their_own_time(
         await call.speech_started()
         await call.speech_ended("I'm vegetarian")
         await call.reply()
-        await eventually(lambda: memory._summary.lines_stored)
+        await stored_so_far(client, lines=1)
         model.current.transcribe()
     await memory.aclose()
     agents, callers = await stored(client)
@@ -213,7 +212,7 @@ async def test_closing_brings_back_nothing_of_somebody_else(
     remember_for: Make, client: AsyncSupermemory
 ) -> None:
     """Nor what was said before the right person was bound."""
-    memory = remember_for("anna", session_id="room")
+    memory = remember_for(session_id="room")
     realtime = ScriptedRealtime("All right.", transcripts="never")
     async with call_with(memory, model=realtime, stt=ScriptedSTT()) as call:
         await call.says("I'm vegetarian")
@@ -222,7 +221,7 @@ async def test_closing_brings_back_nothing_of_somebody_else(
         memory.bind(container_tag="bob")
         await call.says("I live in Boston")
     await memory.aclose()
-    assert await stored(client, tag="anna") == []
+    assert await stored(client) == []
     assert by_caller(await stored(client, tag="bob")) == ["I live in Boston"]
 
 

@@ -6,14 +6,14 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from livekit.agents import Agent, ToolError
+from livekit.agents import ToolError
+from livekit.agents.llm.utils import build_legacy_openai_schema
 from supermemory import AsyncSupermemory
 
 from memory import MemoryConfigurationError, MemoryEvent, MemoryStore, MemoryStoreError, SupermemoryLiveKit
 from memory.embedded import Faults
-from tests.harness import Call, Reply, ToolCall
-
-Make = Callable[..., SupermemoryLiveKit]
+from tests.calls.kit import Make, call_with, tell, texts
+from tests.harness import Call, Reply, Request, ToolCall
 
 
 def tool(memory: SupermemoryLiveKit, name: str) -> Any:
@@ -23,19 +23,13 @@ def tool(memory: SupermemoryLiveKit, name: str) -> Any:
 def scripted(memory: SupermemoryLiveKit, *steps: str | ToolCall) -> Call:
     """A call whose model does one step a turn; after a tool it repeats what the tool said."""
 
-    def model(request: Any) -> Reply:
+    def model(request: Request) -> Reply:
         if request.tool_output is not None:
             return Reply(request.tool_output)
         step = steps[sum(item.type == "message" and item.role == "assistant" for item in request.items)]
         return Reply(step) if isinstance(step, str) else Reply(calls=[step])
 
-    call = Call(Agent(instructions="Be brief.", tools=memory.tools()), model=model)
-    memory.attach(call.session)
-    return call
-
-
-async def texts(client: AsyncSupermemory, tag: str = "alice") -> list[str]:
-    return [fact.text for fact in await MemoryStore(client).facts(tag)]
+    return call_with(memory, model=model, tools=memory.tools())
 
 
 def test_tools_are_always_the_same_objects_and_take_no_tag(remember_for: Make) -> None:
@@ -45,8 +39,6 @@ def test_tools_are_always_the_same_objects_and_take_no_tag(remember_for: Make) -
     assert all(a is b for a, b in zip(memory.tools(), memory.tools(), strict=True))
     names = {t.id for t in memory.tools()}
     assert names == {"search_memories", "remember", "forget"}
-    from livekit.agents.llm.utils import build_legacy_openai_schema
-
     parameters = {
         name
         for t in memory.tools()
@@ -66,7 +58,7 @@ async def test_remember_says_saved_only_after_it_is_and_this_call_knows_it(
     async with scripted(memory, step, "Noted.") as call:
         assert (await call.says("Remember that I'm allergic to peanuts")).startswith("Saved: ")
         await call.says("What should I avoid?")
-        assert "allergic to peanuts" in call.model.requests[-1].prompt.split("caller_memory")[1]
+        assert "allergic to peanuts" in call.model.last.prompt.split("caller_memory")[1]
     assert await texts(client) == ["The caller is allergic to peanuts"]
     assert [fact.text for fact in told[0].facts] == ["The caller is allergic to peanuts"]
 
@@ -86,7 +78,7 @@ async def test_forget_reads_back_first_and_then_forgets_exactly_that(
 ) -> None:
     """Two steps, in two turns of the caller."""
     for text in ("The caller is allergic to peanuts", "The caller lives in Boston"):
-        await client.add("alice", content=text, metadata={"kind": "remembered"})
+        await tell(client, text)
     memory = remember_for()
     query = {"query": "peanuts allergy"}
     ask, confirm = ToolCall("forget", query), ToolCall("forget", {**query, "confirmed": True})
@@ -95,8 +87,8 @@ async def test_forget_reads_back_first_and_then_forgets_exactly_that(
         assert "The caller is allergic to peanuts" in await texts(client)
         assert (await call.says("Yes, forget it")).startswith("Forgotten for good:")
         await call.says("What am I allergic to, peanuts?")
-        assert "caller_memory" in call.model.requests[-1].prompt
-        assert "allergic to peanuts" not in call.model.requests[-1].prompt.split("caller_memory")[1]
+        assert "caller_memory" in call.model.last.prompt
+        assert "allergic to peanuts" not in call.model.last.prompt.split("caller_memory")[1]
     assert await texts(client) == ["The caller lives in Boston"]
 
 
@@ -104,13 +96,15 @@ async def test_forget_without_a_preview_in_an_earlier_turn_only_previews(
     remember_for: Make, client: AsyncSupermemory
 ) -> None:
     """A model that confirms on its own account, at once or for other words, gets a preview again."""
-    await client.add("alice", content="The caller lives in Boston", metadata={"kind": "remembered"})
+    await tell(client, "The caller lives in Boston")
     memory = remember_for()
     forget = tool(memory, "forget")
-    assert (await forget("Boston", confirmed=True)).startswith("Not forgotten yet.")
-    assert (await forget("Boston", confirmed=True)).startswith("Not forgotten yet.")
-    memory._turns.count += 1
-    assert (await forget("where I live: Boston", confirmed=True)).startswith("Not forgotten yet.")
+    async with call_with(memory) as call:
+        await call.says("Tidy up, please")
+        assert (await forget("Boston", confirmed=True)).startswith("Not forgotten yet.")
+        assert (await forget("Boston", confirmed=True)).startswith("Not forgotten yet.")
+        await call.says("Yes")
+        assert (await forget("where I live: Boston", confirmed=True)).startswith("Not forgotten yet.")
     assert await texts(client) == ["The caller lives in Boston"]
 
 
@@ -118,14 +112,15 @@ async def test_confirmed_forget_that_runs_again_says_the_same(
     remember_for: Make, client: AsyncSupermemory
 ) -> None:
     """After an interruption the model repeats the call."""
-    await client.add("alice", content="The caller lives in Boston", metadata={"kind": "remembered"})
+    await tell(client, "The caller lives in Boston")
     memory = remember_for()
     forget = tool(memory, "forget")
-    await forget("Boston")
-    memory._turns.count += 1
-    outcome = await forget("Boston", confirmed=True)
-    assert outcome.startswith("Forgotten for good:")
-    assert await forget("Boston", confirmed=True) == outcome
+    async with call_with(memory) as call:
+        await forget("Boston")
+        await call.says("Yes")
+        outcome = await forget("Boston", confirmed=True)
+        assert outcome.startswith("Forgotten for good:")
+        assert await forget("Boston", confirmed=True) == outcome
 
 
 async def test_forgetting_nothing_says_so(remember_for: Make) -> None:
@@ -137,7 +132,7 @@ async def test_only_ids_that_this_call_has_shown_can_be_forgotten(
     remember_for: Make, client: AsyncSupermemory, faults: Faults
 ) -> None:
     """An id from anywhere else is refused before anything is sent."""
-    await client.add("alice", content="The caller lives in Boston", metadata={"kind": "remembered"})
+    await tell(client, "The caller lives in Boston")
     fact = (await MemoryStore(client).facts("alice"))[0]
     memory = remember_for()
     before = len(faults.requests)
@@ -212,7 +207,7 @@ async def test_partial_failure_of_forget_says_what_is_gone(
 ) -> None:
     """And this call stops using what is gone."""
     for text in ("The caller lives in Boston", "The caller was born in Boston"):
-        await client.add("alice", content=text, metadata={"kind": "remembered"})
+        await tell(client, text)
     memory = remember_for()
     found = await memory.preview_forget("Boston")
     assert len(found) == 2
@@ -225,18 +220,16 @@ async def test_partial_failure_of_forget_says_what_is_gone(
 
 async def test_each_listed_fact_can_be_forgotten(remember_for: Make, client: AsyncSupermemory) -> None:
     """A page shows the list; a running call must not go on using what was chosen from it."""
-    await client.add("alice", content="The caller lives in Boston", metadata={"kind": "remembered"})
+    await tell(client, "The caller lives in Boston")
     memory = remember_for()
-    call = Call(Agent(instructions="Be brief."), model="Fine.")
-    memory.attach(call.session)
-    async with call:
+    async with call_with(memory) as call:
         await call.says("Where do I live?")
-        assert "Boston" in call.model.requests[-1].prompt
+        assert "Boston" in call.model.last.prompt
         [fact] = await memory.facts()
         assert [gone.id for gone in await memory.forget([fact.id])] == [fact.id]
         assert await memory.facts() == []
         await call.says("Where do I live now?")
-        assert "Boston" not in call.model.requests[-1].prompt
+        assert "Boston" not in call.model.last.prompt
 
 
 async def test_what_was_told_in_one_call_and_forgotten_in_the_next_is_nowhere_in_the_third(
@@ -266,7 +259,7 @@ async def test_what_was_told_in_one_call_and_forgotten_in_the_next_is_nowhere_in
     third = remember_for(session_id="third")
     async with scripted(third, "Fine.") as call:
         await call.says("Am I allergic to peanuts? Where do I live?")
-    prompt = call.model.requests[-1].prompt
+    prompt = call.model.last.prompt
     assert "Boston" in prompt
     assert "peanuts" not in prompt.split("</caller_memory>")[0]
 

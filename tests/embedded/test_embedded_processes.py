@@ -156,11 +156,11 @@ async def test_a_file_that_stays_locked_is_a_server_error(
 
 @pytest.mark.skipif(os.name != "posix", reason="Windows keeps rights in another way")
 async def test_only_the_user_can_read_the_file(path: Path, sdk: AsyncSupermemory) -> None:
-    """What callers said is private: the folder, the file and its helpers, an older file too."""
+    """What callers said is private: the folder, the file and those beside it, an older file too."""
     await sdk.add("anna", content="I have a dog")
-    helpers = [path.with_name(f"{path.name}-{helper}") for helper in ("wal", "shm")]
+    beside = [path.with_name(f"{path.name}-{suffix}") for suffix in ("wal", "shm")]
     assert rights(path.parent) == {0o700}
-    assert rights(path, *helpers) == {0o600}
+    assert rights(path, *beside) == {0o600}
     os.chmod(path, 0o644)
     await client(path).close()
     assert rights(path) == {0o600}

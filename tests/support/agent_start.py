@@ -13,7 +13,7 @@ import sys
 import agent
 
 START_TIMEOUT = 60.0
-"""Seconds for a process to load the speech models; LiveKit's 10 are short where seven suites run."""
+"""Seconds for a process to load the speech models; LiveKit's 10 are short on a busy machine."""
 
 
 def no_load() -> float:

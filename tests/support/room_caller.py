@@ -28,7 +28,7 @@ from tests.support.livekit_server import LiveKitServer
 from tests.support.spoken import RATE, is_loud, spoken
 
 PATIENCE = 40.0
-"""Seconds for anything that the agent does: what a new process needs on a machine busy with other tests."""
+"""Seconds for anything that the agent does: what a new process needs on a busy machine."""
 
 _PIECE = RATE // 50
 _SILENCE = rtc.AudioFrame(bytes(2 * _PIECE), RATE, 1, _PIECE)

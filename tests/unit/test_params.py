@@ -10,7 +10,7 @@ import pytest
 from memory import InputParams, MemoryConfigurationError
 
 
-def test_seed_defaults() -> None:
+def test_defaults_of_the_quick_start() -> None:
     """Copies rely on these five."""
     params = InputParams()
     assert (params.mode, params.search_limit, params.search_threshold) == ("full", 10, 0.1)
