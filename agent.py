@@ -10,6 +10,7 @@ import asyncio
 import json
 import logging
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,7 +31,6 @@ from livekit.agents import (
     room_io,
 )
 from livekit.agents.types import ATTRIBUTE_AGENT_NAME
-from livekit.agents.voice import SpeechHandle
 from livekit.plugins import silero
 from supermemory import AsyncSupermemory
 
@@ -44,6 +44,12 @@ settings.load()
 
 LONGEST_CALL = 30 * 60.0
 """Seconds; an open room costs money for as long as it is open."""
+
+ARRIVAL = 20.0
+"""Seconds that the agent waits for a caller who is not in the room."""
+
+LONGEST_SENTENCE = 20.0
+"""Seconds that a goodbye may take before the call ends without it."""
 
 PATIENCE = 15.0
 """Seconds that a silent caller has to answer after being asked."""
@@ -113,12 +119,23 @@ class Call:
     ctx: JobContext
     memory: SupermemoryLiveKit
     client: AsyncSupermemory
-    caller: str
+    caller: str = ""
+    page: PageLink | None = None
     said_goodbye: bool = False
+    limit: asyncio.Task[None] | None = None
     patience: asyncio.Task[None] | None = None
 
+    def stop_clocks(self) -> list[asyncio.Task[None]]:
+        clocks = [clock for clock in (self.limit, self.patience) if clock is not None]
+        for clock in clocks:
+            clock.cancel()
+        return clocks
+
     async def aclose(self) -> None:
+        await asyncio.gather(*self.stop_clocks(), return_exceptions=True)
         await self.memory.aclose()
+        if self.page is not None:
+            await self.page.aclose()
         await self.client.close()
 
 
@@ -132,12 +149,9 @@ def prewarm(process: JobProcess) -> None:
 
 
 async def store_the_call(ctx: JobContext) -> None:
-    # LiveKit gives this up to 300 s, and its shutdown callbacks only 10.
-    try:
-        call: Call = ctx.primary_session.userdata
-    except RuntimeError:  # the call ended before it had a session
-        return
-    await call.aclose()
+    # However the job ends. LiveKit gives this up to 300 s, and its shutdown callbacks only 10.
+    if call := ctx.proc.userdata.get("call"):
+        await call.aclose()
 
 
 server = AgentServer(setup_fnc=prewarm, drain_timeout=90, shutdown_process_timeout=70)
@@ -149,6 +163,8 @@ async def entrypoint(ctx: JobContext) -> None:
     client, store = settings.memory_client()
     memory = SupermemoryLiveKit(client=client, params=PARAMS)
 
+    call = ctx.proc.userdata["call"] = Call(ctx, memory, client)
+
     # Who calls: the token server writes it into the dispatch, where the client cannot change it.
     dispatch = read_dispatch(ctx)
     if tag := dispatch.get("container_tag"):
@@ -157,21 +173,21 @@ async def entrypoint(ctx: JobContext) -> None:
     # Connect and start: waiting for LiveKit is necessary, waiting for memory never is.
     await ctx.connect()
     if is_superfluous(ctx):
-        await memory.aclose()
-        await client.close()
-        ctx.shutdown("another agent is in this call")
-        return
-    identity, phone = dispatch.get("participant_identity", ""), False
-    if not ctx.is_fake_job() and not (tag and identity):
-        # A phone call, or a dispatch by hand: whom it names, else the first person in the room.
-        caller = await ctx.wait_for_participant(identity=identity or None)
-        identity, phone = caller.identity, caller.kind == rtc.ParticipantKind.PARTICIPANT_KIND_SIP
+        return ctx.shutdown("another agent is in this call")
+    call.caller, phone = dispatch.get("participant_identity", ""), False
+    if not ctx.is_fake_job():
+        # Whom the dispatch names, else the first person in the room, as for a phone call.
+        caller = await wait_for_caller(ctx, call.caller or None)
+        if caller is None:
+            return ctx.shutdown("nobody is here to talk to")
+        call.caller = caller.identity
         if not tag:
             memory.bind(participant=caller, session_id=dispatch.get("session_id"))
+            phone = caller.kind == rtc.ParticipantKind.PARTICIPANT_KIND_SIP
 
     # What hears, thinks and speaks.
     models, description = await pick_models(ctx)
-    session = AgentSession[Call](userdata=Call(ctx, memory, client, identity), **models)
+    session = AgentSession[Call](userdata=call, **models)
     if session.tts is None:
         session.output.set_audio_enabled(False)
     logger.info("call", extra={"memory": store, "memory_state": memory.state, "models": description})
@@ -180,17 +196,18 @@ async def entrypoint(ctx: JobContext) -> None:
     memory.attach(session)
 
     # The page: pause, forget, and what memory did. Before the start, or a fast page finds nobody.
-    await PageLink(ctx, memory, caller=identity, store=store).start()
+    call.page = PageLink(ctx, memory, caller=call.caller, store=store)
+    await call.page.start()
 
     # How a call ends: silence, the longest call, a caller who left.
     session.on("user_state_changed", lambda event: on_silence(session, event))
-    limit = asyncio.create_task(end_after(session, LONGEST_CALL), name="longest call")
-    session.on("close", lambda _: end_job(session.userdata, limit))
+    call.limit = asyncio.create_task(end_after(session, LONGEST_CALL), name="longest call")
+    session.on("close", lambda _: end_job(call))
 
     await session.start(
         agent=Assistant(memory, known_by_caller_id=phone),
         room=ctx.room,
-        room_options=room_io.RoomOptions(participant_identity=identity or NOT_GIVEN),
+        room_options=room_io.RoomOptions(participant_identity=call.caller or NOT_GIVEN),
         # True would let everybody in the room read the prompt, the memory block included.
         session_host=ctx.simulation_context() is not None or settings.switch("LIVEKIT_SESSION_HOST"),
     )
@@ -205,6 +222,17 @@ def read_dispatch(ctx: JobContext) -> dict[str, str]:
     if ctx.is_fake_job() and not found:
         found = {"container_tag": settings.get("MEMORY_CALLER")}
     return {k: v for k, v in found.items() if isinstance(v, str) and v} if isinstance(found, dict) else {}
+
+
+async def wait_for_caller(ctx: JobContext, identity: str | None) -> rtc.RemoteParticipant | None:
+    """The caller, or None and an empty room deleted: they have hung up, and our joining opened it anew."""
+    try:
+        async with asyncio.timeout(ARRIVAL):
+            return await ctx.wait_for_participant(identity=identity)
+    except TimeoutError:
+        if not ctx.room.remote_participants:
+            ctx.delete_room()
+        return None
 
 
 def is_superfluous(ctx: JobContext) -> bool:
@@ -236,39 +264,37 @@ def on_silence(session: AgentSession[Call], event: UserStateChangedEvent) -> Non
 
 
 async def ask_and_wait(session: AgentSession[Call]) -> None:
-    await session.generate_reply(
-        instructions="The caller is silent. Ask in one short sentence if they are still there."
-    )
+    await say(session, "The caller is silent. Ask in one short sentence if they are still there.")
     await asyncio.sleep(PATIENCE)
-    goodbye = await say_goodbye(session, "The caller has been silent for long.")
-    if not goodbye.interrupted:  # they were there after all
+    if await say(session, "The caller has been silent for long. Say goodbye in one short sentence."):
         hang_up(session)
 
 
 async def end_after(session: AgentSession[Call], seconds: float) -> None:
     await asyncio.sleep(seconds)
-    await say_goodbye(session, "The call has to end now.")
+    await say(session, "The call has to end now. Say goodbye in one short sentence.")
     hang_up(session)
 
 
-async def say_goodbye(session: AgentSession[Call], why: str) -> SpeechHandle:
-    return await session.generate_reply(
-        instructions=f"{why} Say goodbye in one short sentence.", tool_choice="none"
-    )
+async def say(session: AgentSession[Call], instructions: str) -> bool:
+    """Whether it was said to its end, or could not be; false when the caller spoke: they are there."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(LONGEST_SENTENCE):
+            speech = await session.generate_reply(instructions=instructions, tool_choice="none")
+            return not speech.interrupted
+    return True
 
 
 def hang_up(session: AgentSession[Call]) -> None:
     session.userdata.said_goodbye = True
-    session.shutdown()
+    session.shutdown(drain=False)  # everything was said, or could not be
 
 
-def end_job(call: Call, limit: asyncio.Task[None]) -> None:
+def end_job(call: Call) -> None:
     """A session that closes ends neither its job nor the room, and an open room costs money."""
-    limit.cancel()
-    if call.patience is not None:
-        call.patience.cancel()
+    call.stop_clocks()
+    # A room whose caller is still there and was told no goodbye is left to the agent that replaces this one.
     if call.said_goodbye or call.caller not in call.ctx.room.remote_participants:
-        # Not on every close: an agent that is replaced must not hang up on its caller.
         call.ctx.delete_room()
     call.ctx.shutdown("the call is over")
 

@@ -1,7 +1,7 @@
 """What the page and the agent tell each other about memory, over the room they share.
 
 The page calls: `memory.ping`, `memory.pause` and `memory.forget`. The agent answers the linked caller
-only, tells of each recall on the topic `memory.events`, and keeps the last known state in attributes.
+only, tells of each recall on the topic `memory.events`, and shows the state in attributes.
 """
 
 from __future__ import annotations
@@ -47,6 +47,12 @@ class PageLink:
         self._memory.on("forgotten", self._on_event)
         self._memory.on("state_changed", self._on_event)
         await local.set_attributes(self._attributes)
+
+    async def aclose(self) -> None:
+        """Drops what has not been told yet: the call is over."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def _ping(self, data: rtc.RpcInvocationData) -> str:
         self._check(data)
@@ -116,7 +122,7 @@ class PageLink:
 def _object(payload: str) -> dict[str, Any]:
     try:
         found = json.loads(payload or "{}")
-    except ValueError:
+    except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):
         raise rtc.RpcError(1400, "the payload is not a JSON object")

@@ -123,12 +123,39 @@ async def test_caller_known_by_their_phone_only_is_greeted_without_a_name() -> N
 
 
 async def test_caller_with_a_token_of_ours_is_greeted_by_name() -> None:
-    """The token server has vouched for them, so nobody is waited for."""
-    with job(metadata=CALLER) as made:
+    """The token server has vouched for them."""
+    with job(FakeParticipant("alice"), metadata=CALLER) as made:
         call = await made.start()
         assert agent.BY_NAME in call.model.requests[0].instructions
         assert made.room.local_participant.attributes["memory.state"] == "on"
         await end_job(made.ctx, agent.store_the_call)
+
+
+@pytest.mark.parametrize("others", [[], ["bob"]])
+async def test_caller_who_hung_up_before_the_agent_came_is_not_waited_for_long(
+    monkeypatch: pytest.MonkeyPatch, others: list[str]
+) -> None:
+    """An agent that joins opens the room anew, and an open room costs money; one with people in it stays."""
+    monkeypatch.setattr(agent, "ARRIVAL", 0.05)
+    with job(*map(FakeParticipant, others), metadata=CALLER) as made:
+        await agent.entrypoint(made.ctx)
+        await end_job(made.ctx, agent.store_the_call)
+    assert made.calls == []
+    assert made.ended == ["nobody is here to talk to"]
+    assert made.deleted == ([] if others else ["room-7"])
+
+
+async def test_goodbye_that_cannot_be_said_does_not_keep_the_call_open(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A voice that is away must not make the longest call longer."""
+    monkeypatch.setattr(agent, "LONGEST_CALL", 0.1)
+    monkeypatch.setattr(agent, "LONGEST_SENTENCE", 0.1)
+    with job(FakeParticipant("alice"), metadata=CALLER) as made:
+        await made.start()
+        made.call.speaker.hold()
+        await made.over()
+    assert made.deleted == ["room-7"]
 
 
 async def test_silent_caller_is_asked_told_goodbye_and_hung_up_on(
