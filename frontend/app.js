@@ -94,7 +94,7 @@ function drawMessages(id, messages) {
   }));
 }
 
-function drawAllMessages({ phase, problem, mic, audioBlocked, slow, recorded, trouble }) {
+function drawAllMessages({ phase, problem, mic, audioBlocked, slow, recorded }) {
   const alerts = [];
   if (phase === 'failed' && problem) alerts.push({ what: problem.message, next: problem.next });
   if (slow) alerts.push({ what: 'Still waking up.', next: 'After a quiet time this can take half a minute.', label: 'Ask again', act: () => call.retry() });
@@ -108,7 +108,6 @@ function drawAllMessages({ phase, problem, mic, audioBlocked, slow, recorded, tr
 
   const notes = [];
   if (call.open && recorded) notes.push({ what: 'LiveKit records this call.', next: '“Don’t remember” does not stop that recording.' });
-  if (call.open && trouble) notes.push({ what: 'Memory has a problem.', next: `The call goes on without it: ${trouble}` });
   drawMessages('notes', notes);
 }
 
@@ -159,13 +158,15 @@ function drawSummary() {
   const { startedAt, endedAt, recalled } = call.view;
   const notes = [...call.rows.values()].filter((row) => row.who === 'note');
   const of = (kind) => notes.filter((row) => row.kind === kind).flatMap((row) => row.facts).filter((fact) => !fact.undone);
-  const saved = new Map([...of('saved'), ...panel.news].map((fact) => [fact.text, fact]));
+  const forgotten = of('forgotten');
+  const gone = new Set([...forgotten.map((fact) => fact.text), ...panel.forgotten]);
+  const saved = new Map([...of('saved'), ...panel.news].filter((fact) => !gone.has(fact.text)).map((fact) => [fact.text, fact]));
   const part = (label, facts) => (facts.length ? [element('dt', { textContent: label }), element('dd', {}, factList(facts))] : []);
   $('summary').replaceChildren(element('dl', {},
     element('dt', { textContent: 'Talked for' }), element('dd', { textContent: length(endedAt - startedAt) }),
     element('dt', { textContent: 'Recalled' }), element('dd', { textContent: ['nothing this time', 'once'][recalled] ?? `${recalled} times` }),
     ...part('Remembered', [...saved.values()]),
-    ...part('Forgotten', of('forgotten')),
+    ...part('Forgotten', forgotten),
   ));
 }
 
@@ -223,15 +224,16 @@ $('sheet').onclick = (event) => { if (event.target === $('sheet')) $('sheet').cl
 
 // What the person does.
 
-let startedAt = 0;
+let pressedAt = 0;
 $('main').onclick = () => {
-  // The second half of a double click does not hang up.
-  if (call.open) return Date.now() - startedAt > 500 && call.end();
-  startedAt = Date.now();
+  // The second half of a double click undoes nothing: neither the start of a call nor its end.
+  if (Date.now() - pressedAt < 500) return;
+  pressedAt = Date.now();
+  if (call.open) return void call.end();
   notice = null;
   transcript.clear();
   panel.settle();
-  return call.start();
+  call.start();
 };
 $('mute').onclick = () => call.toggleMute();
 $('forgetful').onclick = () => call.setPaused(call.view.memory !== 'paused');
@@ -241,7 +243,7 @@ $('type').onsubmit = (event) => {
   if (call.send($('words').value)) $('words').value = '';
 };
 addEventListener('keydown', (event) => {
-  if (event.altKey && event.code === 'KeyM' && call.open) {
+  if (event.altKey && event.code === 'KeyM' && !event.repeat && call.open) {
     event.preventDefault();
     call.toggleMute();
   }

@@ -19,6 +19,10 @@ export function ago(when, now = Date.now()) {
   return unit ? new Intl.RelativeTimeFormat('en', { numeric: 'auto' }).format(-Math.floor(seconds / length), unit) : 'just now';
 }
 
+function count(number, one, more = `${one}s`) {
+  return `${number} ${number === 1 ? one : more}`;
+}
+
 function knownBy(fact) {
   if (fact.source === 'remembered') return 'you asked me to remember';
   return fact.inferred ? 'worked out from what you said' : 'you said';
@@ -32,6 +36,9 @@ export class MemoryPanel {
   facts = [];
   #before = new Set();
   #asking; // the fact, or the action, whose question stands open
+  #busy = false;
+  #failed = false; // whether the note says that the list could not be loaded
+  forgotten = new Set(); // the texts of what was forgotten here since `settle`
 
   constructor({ fetch, forgetInCall, onFacts, busy }) {
     Object.assign(this, { fetch, forgetInCall, onFacts, busy });
@@ -47,10 +54,12 @@ export class MemoryPanel {
       const answer = await request(this.fetch, 'GET', '/api/memories');
       this.facts = Array.isArray(answer?.facts) ? answer.facts.filter((fact) => typeof fact?.text === 'string') : [];
       this.store = answer?.store;
-      this.loaded ??= this.settle() ?? true;
-      this.#say('');
+      if (!this.loaded) this.settle();
+      this.loaded = true;
+      if (this.#failed) this.#say(''); // what an action has said stays
     } catch (problem) {
       this.#say(problem);
+      this.#failed = true;
     }
     this.#draw();
     this.onFacts(this.facts);
@@ -58,6 +67,7 @@ export class MemoryPanel {
 
   settle() {
     this.#before = new Set(this.facts.map((fact) => fact.text));
+    this.forgotten.clear();
   }
 
   /** The facts that came since `settle`. */
@@ -70,6 +80,7 @@ export class MemoryPanel {
     try {
       const answer = await this.#delete({ id: fact.id }, `/api/memories/${encodeURIComponent(fact.id)}`);
       if (!answer?.forgotten?.length) throw new Problem('Nothing was forgotten: it was no longer there.', '');
+      this.forgotten.add(fact.text);
       await this.load();
       return true;
     } catch (problem) {
@@ -81,9 +92,11 @@ export class MemoryPanel {
 
   async #forgetAll() {
     const answer = await this.#delete({ everything: true }, '/api/memories', { confirm: true });
-    const removed = answer?.removed ?? {};
+    const { memories = 0, documents = 0 } = answer?.removed ?? {};
+    for (const fact of this.facts) this.forgotten.add(fact.text);
     await this.load();
-    this.#say(`Forgotten: ${removed.memories ?? 0} memories from ${removed.documents ?? 0} conversations.`);
+    const inCall = this.busy() ? ' Until this call ends, the agent still has in mind what was said in it.' : '';
+    this.#say(`Forgotten: ${count(memories, 'fact')}, ${count(documents, 'conversation or note', 'conversations and notes')}.${inCall}`);
   }
 
   /** Done by the agent of a running call, or by the server where the agent does not do it. */
@@ -108,6 +121,7 @@ export class MemoryPanel {
   }
 
   #say(what) {
+    this.#failed = false;
     this.note.textContent = what instanceof Error ? [what.message, what.next].filter(Boolean).join(' ') : what;
   }
 
@@ -165,12 +179,18 @@ export class MemoryPanel {
   }
 
   async #run(act) {
+    if (this.#busy) return;
+    this.#busy = true;
+    this.#say('One moment…');
+    this.#draw();
     try {
       await act();
+      if (this.note.textContent === 'One moment…') this.#say('');
     } catch (problem) {
       await this.load();
       this.#say(problem);
     }
+    this.#busy = false;
     this.#draw();
   }
 

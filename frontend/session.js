@@ -29,7 +29,6 @@ function fresh() {
     memory: '', // the agent's word: on, paused, off
     switching: false, // a pause or resume is on its way
     recorded: false,
-    trouble: '',
     startedAt: 0,
     endedAt: 0,
     recalled: 0,
@@ -231,7 +230,6 @@ export class Call {
       agent,
       memory: said['memory.state'] || this.view.memory,
       recorded: said['memory.recorded'] === 'true',
-      trouble: (said['memory.error'] || '').slice(0, 200),
     });
   }
 
@@ -454,10 +452,12 @@ export class Call {
    */
   async forget(what) {
     if (!this.open || !this.#agent) return null;
+    const { identity } = this.#agent;
     try {
       return JSON.parse(await this.#withHandler('memory.forget', what));
     } catch {
-      this.#emit('notice', new Problem('The agent did not confirm that it forgot.', 'End this call to be sure that it is not used again.'));
+      // One that was lost meanwhile uses nothing any more.
+      if (this.view.phase === 'live' && identity === this.#agent?.identity) this.#emit('notice', new Problem('The agent did not confirm that it forgot.', 'End this call to be sure that it is not used again.'));
       return null;
     }
   }

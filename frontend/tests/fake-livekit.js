@@ -43,7 +43,7 @@ export class RpcError extends Error {
 }
 
 export function agent(identity = 'agent-1', attributes = {}) {
-  return { identity, isAgent: true, isActive: true, attributes: { 'lk.agent.state': 'listening', 'memory.state': 'on', 'memory.recorded': 'false', 'memory.store': 'embedded', 'memory.error': '', ...attributes }, audioTrackPublications: new Map() };
+  return { identity, isAgent: true, isActive: true, attributes: { 'lk.agent.state': 'listening', 'memory.state': 'on', 'memory.recorded': 'false', 'memory.store': 'embedded', ...attributes }, audioTrackPublications: new Map() };
 }
 
 class FakeRoom {
