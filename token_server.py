@@ -19,7 +19,6 @@ from livekit import api
 from supermemory import AsyncSupermemory
 
 import settings
-from memory.errors import MemoryConfigurationError
 from memory.identity import TAG_ATTRIBUTE
 from memory.store import MemoryStore
 from server import calls, logs, memories
@@ -217,7 +216,7 @@ def main() -> None:
             access_log=None,
             shutdown_timeout=SHUTDOWN_TIMEOUT,
         )
-    except (SettingsError, MemoryConfigurationError) as error:
+    except SettingsError as error:
         sys.exit(str(error))
 
 

@@ -23,7 +23,6 @@ from memory import (
     SupermemoryLiveKit,
     container_tag_for,
 )
-from memory.embedded import EmbeddedMemoryError
 
 from . import models
 from .chat_agent import INSTRUCTIONS, ChatAgent
@@ -57,10 +56,7 @@ async def converse(caller: str) -> None:
     Raises `settings.SettingsError`, before the call, for a setting that cannot work. Ctrl-C, SIGTERM and
     a closed window end the call as `/quit` does.
     """
-    try:
-        client, store_name = settings.memory_client()
-    except (EmbeddedMemoryError, MemoryConfigurationError) as error:
-        raise settings.SettingsError(str(error)) from None
+    client, store_name = settings.memory_client()
     try:
         model, model_sentence = await models.for_chat()
         terminal = Terminal(sys.stdout)

@@ -143,12 +143,15 @@ class Binding:
         self.recall.refresh()
         self._summary.forgotten += len(facts)
 
-    async def release(self) -> None:
-        """Lets go of this caller and deletes what this call has stored for them. Never raises."""
+    async def release(self, flush: float) -> None:
+        """Lets go of this caller and deletes what this call has stored for them. Never raises.
+
+        A batch that is on its way has `flush` seconds to arrive: only then can it be deleted.
+        """
         self._released = True
         self.capture.drop_unsent()
         await self.recall.aclose()
-        await self.capture.flush(within=60.0)
+        await self.capture.flush(flush)
         try:
             await self.capture.take_back()
         except MemoryStoreError as error:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import re
 import uuid
 from bisect import insort
@@ -19,6 +20,8 @@ from .forgetting import REPLACEMENT, rewritten, told
 from .store import MemoryStore
 from .telemetry import Summary
 from .transcript import Line, parse, render
+
+logger = logging.getLogger("memory")
 
 MAX_UNSENT_LINES = 5_000
 """Lines waiting to be stored; hours of talk with the service away. Past it the oldest are given up."""
@@ -155,7 +158,8 @@ class Capture:
             if self._sending:
                 try:
                     await self._send()
-                except Exception:  # one batch that cannot be sent must not end the rest of the call
+                except Exception as error:  # one batch that cannot be sent must not end the rest of the call
+                    logger.error("memory could not send a batch", extra={"error": type(error).__name__})
                     self._lose(len(self._sending))
                 self._sending = []
 

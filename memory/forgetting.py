@@ -56,7 +56,12 @@ def _clause_without(clause: str, facts: Sequence[str], keep: Sequence[str], line
         enough = 0.5 if told(line, fact) < 1 else 0.01
         if told(clause, fact) < enough:
             continue
-        rivals = [other for other in keep if told(clause, other) >= told(clause, fact)]
+        # What says less than the fact does is told elsewhere: "works at X" is no part of "hates X maps".
+        rivals = [
+            other
+            for other in keep
+            if told(clause, other) >= told(clause, fact) and not _stems(other) < _stems(fact)
+        ]
         if not rivals:
             return ""
         clause = _without_words(clause, _stems(fact).difference(*(_stems(other) for other in rivals)))
@@ -73,4 +78,4 @@ def _stems(text: str) -> set[str]:
 
 
 def _stem(word: str) -> str:
-    return word.casefold()[:_STEM]
+    return word.casefold().removesuffix("s")[:_STEM]

@@ -47,6 +47,7 @@ EventName = Literal["recalled", "saved", "forgotten", "state_changed"]
 FLUSH_TIMEOUT = 60.0
 """Seconds that the end of a call waits for the store."""
 
+_LONGEST_RELEASE = 5.0
 # LiveKit gives all shutdown callbacks together about 10 s.
 _SHUTDOWN_JOIN = 8.0
 _EMBEDDED_HOST = "memory.embedded"
@@ -215,9 +216,10 @@ class SupermemoryLiveKit(rtc.EventEmitter[EventName]):
         binding, self._binding = self._binding, None
         self._turns.paused = self._turns.was_paused = False
         self._tools.reset()
-        self._spawn(binding.release())
         self._let_go_at = time.time()
-        self._spawn(self._wrapper.strip(self._let_go_at))
+        if _loop_is_running():  # without one nothing has been asked for or stored
+            self._spawn(binding.release(FLUSH_TIMEOUT))
+            self._spawn(self._wrapper.strip(self._let_go_at))
         self._tell("state_changed")
 
     # ------------------------------------------------------------------ what the model reads
@@ -457,6 +459,7 @@ class SupermemoryLiveKit(rtc.EventEmitter[EventName]):
         """Stores what is left, for at most 60 s, and lets go of the session. Idempotent, never raises."""
         self._wrapper.restore()
         await asyncio.shield(self._close())
+        await asyncio.gather(*self._tasks, return_exceptions=True)  # let go of after the end
 
     def _close(self) -> asyncio.Task[None]:
         if self._closing is None:
@@ -465,9 +468,10 @@ class SupermemoryLiveKit(rtc.EventEmitter[EventName]):
 
     async def _finish(self) -> None:
         try:
-            if self._binding is not None:
-                await self._binding.aclose(FLUSH_TIMEOUT)
-            await asyncio.gather(*self._tasks, return_exceptions=True)
+            async with asyncio.timeout(FLUSH_TIMEOUT + _LONGEST_RELEASE):
+                if self._binding is not None:
+                    await self._binding.aclose(FLUSH_TIMEOUT)
+                await asyncio.gather(*self._tasks, return_exceptions=True)
             if self._owned is not None:
                 await self._owned.close()
         except Exception as error:
@@ -511,7 +515,7 @@ class SupermemoryLiveKit(rtc.EventEmitter[EventName]):
             _log_failure("memory event handler failed", error)
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(work, name="memory release")
+        task = asyncio.create_task(work, name="memory unbind")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -538,7 +542,7 @@ def _names_of_the_job() -> set[str | None]:
 
 def _session_id(given: str | None) -> str:
     if given is not None and given.strip():
-        return given
+        return given.strip()
     context = get_job_context(required=False)
     if context is not None and not context.is_fake_job() and context.job.room.name:
         return context.job.room.name

@@ -320,9 +320,9 @@ class MemoryStore:
             return self._unfinished.get((tag, fact_id), gone)
 
     async def _pages(
-        self, tag: str, kind: Any, parse: Callable[[Any], T | None], include: Any = None
+        self, tag: str, kind: Any, read: Callable[[Any], T | None], include: Any = None
     ) -> list[T]:
-        """All items of one kind; `parse` returns None for one to leave out."""
+        """All items of one kind; `read` returns None for one to leave out."""
         items: list[T] = []
         extra = {"include": include} if include else {}
         page, seen = 1, set[str]()
@@ -332,7 +332,7 @@ class MemoryStore:
                 found = await self._ask(
                     tag,
                     request,
-                    lambda answer: [(item.id, parse(item)) for item in getattr(answer, kind) or []],
+                    lambda answer: [(item.id, read(item)) for item in getattr(answer, kind) or []],
                 )
             except MemoryStoreError as error:
                 if error.status == 404:  # nobody has stored anything under this tag yet
@@ -347,7 +347,7 @@ class MemoryStore:
             page += 1
 
     async def _ask(
-        self, tag: str, request: Awaitable[Any], parse: Callable[[Any], T], within: float = DEFAULT_TIMEOUT
+        self, tag: str, request: Awaitable[Any], read: Callable[[Any], T], within: float = DEFAULT_TIMEOUT
     ) -> T:
         """Awaits one SDK call under a deadline (httpx's own is per read: a slow trickle outlives it), and
         reads the answer under the same guard, since the SDK's models are unchecked."""
@@ -358,7 +358,7 @@ class MemoryStore:
                     "or _ : -. Make it with memory.container_tag_for(identity)."
                 )
             async with asyncio.timeout(within):
-                return parse(await request)
+                return read(await request)
         except (MemoryConfigurationError, MemoryStoreError):
             if asyncio.iscoroutine(request):
                 request.close()

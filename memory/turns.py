@@ -90,7 +90,7 @@ class Turns:
 
     def _keep_words(self, binding: Binding | None, words: Words, when: float | None = None) -> None:
         """Captures what the caller said, at the time of its message or else of its first words."""
-        times = [time for time in (when, words.began) if time is not None]
+        times = [moment for moment in (when, words.began) if moment is not None]
         if words.text and times:
             self._keep(binding, "Caller", transcript.plain(words.text), times[0], begun=min(times))
 

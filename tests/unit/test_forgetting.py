@@ -53,6 +53,8 @@ def test_clauses_that_tell_a_forgotten_fact_go_and_the_rest_stays(said: str, fac
             "The caller is allergic to nuts.",
             f"I'm allergic to nuts/… {REPLACEMENT}",
         ),
+        ("I love Boston.", "The caller lives in Boston.", "The caller loves Boston.", None),
+        ("I hate Google Maps.", "The caller hates Google Maps.", "The caller works at Google.", REPLACEMENT),
     ],
 )
 def test_a_fact_that_was_not_read_back_stays(said: str, fact: str, keep: str, left: str | None) -> None:
