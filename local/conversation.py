@@ -19,6 +19,7 @@ from memory import (
     InputParams,
     MemoryConfigurationError,
     MemoryEvent,
+    MemoryStore,
     MemoryStoreError,
     SupermemoryLiveKit,
     container_tag_for,
@@ -83,6 +84,7 @@ class _Call:
     ) -> None:
         self._terminal, self._log = terminal, log
         self._store_name, self._caller = store_name, caller
+        self._store = MemoryStore(client)
         # A batch a second, so that /memory shows what was just said.
         self._memory = SupermemoryLiveKit(client=client, params=InputParams(capture_interval=1.0))
         self._tag = container_tag_for(caller)
@@ -261,7 +263,7 @@ class _Call:
         if self._tag is None or self._store_name != "embedded":
             return []
         with contextlib.suppress(MemoryStoreError):
-            return await self._memory.facts()
+            return await self._store.facts(self._tag)
         return []
 
     def _on_recalled(self, event: MemoryEvent) -> None:

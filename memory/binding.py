@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Sequence
+import uuid
+from collections.abc import Awaitable, Callable, Sequence
 
 from . import identity, transcript
 from .capture import Capture
 from .errors import MemoryConfigurationError, MemoryStoreError
-from .facts import Fact, same
+from .facts import DOCUMENT_FACT, Fact, same
 from .forgetting import told
 from .params import InputParams
 from .recall import Recall
@@ -18,6 +19,9 @@ from .telemetry import Summary
 
 _SAID = "said:"
 """Starts the id of something said in this call that the service has not learned yet."""
+
+_PAUSES = (1.0, 4.0, 15.0)
+"""Seconds between attempts to take back what was stored under the wrong person."""
 
 _ADDRESS = re.compile(r"\S+(?:://|\.)\S+")
 
@@ -50,6 +54,8 @@ class Binding:
             interval=params.capture_interval,
         )
         self._remembered: list[Fact] = []
+        # By what it says, the document of what may be stored without an answer: asked again, it is one fact.
+        self._unanswered: dict[str, str] = {}
         self._remembering = asyncio.Lock()
         self._shown: dict[str, Fact] = {}
         self._released = False
@@ -69,7 +75,12 @@ class Binding:
                     return fact, False
             # A bare address would be fetched and its page ingested.
             content = f"The caller asked to remember: {text}" if _ADDRESS.fullmatch(text) else text
-            fact = await self._store.remember(self.tag, content, {"session_id": self._session_id})
+            asked = self._unanswered.get(same(text))
+            document_id = self._unanswered[same(text)] = asked or f"lk-fact-{uuid.uuid4().hex}"
+            fact = await self._store.remember(
+                self.tag, content, {"session_id": self._session_id}, document_id, again=asked is not None
+            )
+            del self._unanswered[same(text)]
             self._remembered.append(fact)
         if self._released:  # stored under the wrong person while it was being let go
             await self._forget_remembered()
@@ -152,19 +163,28 @@ class Binding:
         self.capture.drop_unsent()
         await self.recall.aclose()
         await self.capture.flush(flush)
-        try:
-            await self.capture.take_back()
-        except MemoryStoreError as error:
-            self._summary.failed("take back", error)
+        await self._insist(self.capture.take_back)
         await self._forget_remembered()
 
     async def _forget_remembered(self) -> None:
-        try:
-            await self._store.forget(self.tag, [fact.id for fact in self._remembered])
-        except MemoryStoreError as error:
-            self._summary.failed("take back", error)
-        else:
+        ids = [fact.id for fact in self._remembered]
+        ids += [DOCUMENT_FACT + document_id for document_id in self._unanswered.values()]
+        if ids:
+            await self._insist(lambda: self._store.forget(self.tag, ids))
             self._remembered.clear()
+            self._unanswered.clear()
+
+    async def _insist(self, work: Callable[[], Awaitable[object]]) -> None:
+        """Takes something back, and tries again where that can help. Never raises."""
+        for pause in (*_PAUSES, None):
+            try:
+                await work()
+                return
+            except MemoryStoreError as error:
+                self._summary.failed("take back", error)
+                if pause is None or not error.retryable:
+                    return
+                await asyncio.sleep(pause)
 
     async def aclose(self, flush: float) -> None:
         """Stores what is left, for at most `flush` seconds, and ends all tasks. Never raises."""

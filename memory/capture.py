@@ -103,10 +103,11 @@ class Capture:
         Returns how many documents and memories went. Raises `MemoryStoreError`.
         """
         self._forgotten.update(dict.fromkeys(facts))
-        self._unsent, self._sending, self._stored = [], [], []
+        self._unsent, self._sending = [], []
         async with self._writing:  # after a batch that is on its way
+            removed = await self._store.erase(self._tag)
             self._stored = []
-            return await self._store.erase(self._tag)
+            return removed
 
     def drop_current_turn(self) -> None:
         """Takes back the caller's lines that the agent has not answered yet."""

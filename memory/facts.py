@@ -123,7 +123,7 @@ def hits_of(answer: Any) -> list[Hit]:
     hits = []
     for item in answer.results or []:
         text = item.memory or item.chunk
-        if not text or item.is_latest is False:
+        if not text or not isinstance(text, str) or item.is_latest is False:
             continue
         chunk = not item.memory
         fact = Fact("" if chunk else _usable(item.id), text, _when(item), "search", bool(item.is_inference))

@@ -59,10 +59,15 @@ class Heard:
         One that is not was typed, which leaves the turn that is being spoken alone, or with `spoken` a hook
         has edited it: it is whole then.
         """
-        count, rest = _split(self._finals, message)
+        end, count, rest = len(self._finals), *_split(self._finals, message)
+        if not count:
+            # The message comes late, and the caller has gone on meanwhile: their later words are not its own.
+            late = (at for at in range(end - 1, 0, -1) if _split(self._finals[:at], message)[1] == "")
+            end = next(late, end)
+            count, rest = _split(self._finals[:end], message)
         if not spoken and (not count or rest):
             return Words(), Words(message)
-        finals, self._finals = self._finals, []
+        finals, self._finals = self._finals[:end], self._finals[end:]
         if not count:
             return Words(), Words(message, _joined(_fresh(finals)).began)
         before, own = finals[:-count], finals[-count:]

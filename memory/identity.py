@@ -68,6 +68,8 @@ def container_tag_for(identity: str | None) -> str | None:
     """
     if not isinstance(identity, str) or is_sentinel(identity) or is_stock_identity(identity):
         return None
+    if _SIP_SCHEME.match(_unmarked(identity)) and is_hidden_number(identity):
+        return None
     if _NUMBER_FORM.match(_unmarked(identity)):
         if is_hidden_number(identity):
             return None
@@ -148,8 +150,8 @@ def phone_number(value: str) -> str | None:
 def _tag_of_number(value: str) -> str | None:
     if is_hidden_number(value):
         return None
-    number = phone_number(value)
-    return _derive(_DERIVED, number) if number else container_tag_for(value)
+    # What is no number, such as an extension, is whatever the calling side wrote: it may name no identity.
+    return _derive(_DERIVED, phone_number(value) or f"sip.phoneNumber\0{_bare(value)}")
 
 
 def _bare(value: str) -> str:

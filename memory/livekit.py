@@ -115,7 +115,11 @@ class SupermemoryLiveKit(rtc.EventEmitter[EventName]):
         self._params = params or InputParams()
         self._owned = make_client(api_key, base_url) if client is None else None
         used = client or self._owned
-        assert used is not None
+        if not isinstance(used, AsyncSupermemory):
+            raise MemoryConfigurationError(
+                f"client is a {type(used).__name__}, which would stop the call for each request: pass an "
+                "AsyncSupermemory."
+            )
         self._store = MemoryStore(used)
         self._summary = Summary(store="embedded" if _EMBEDDED_HOST in str(used.base_url) else "supermemory")
         self._session_id = (session_id or "").strip()
@@ -126,6 +130,7 @@ class SupermemoryLiveKit(rtc.EventEmitter[EventName]):
         self._enriched = ""
         self._turns = Turns(store=self._params.capture != "never")
         self._let_go_at = 0.0
+        self._let_go: list[str] = []
         self._tasks: set[asyncio.Task[Any]] = set()
         self._closing: asyncio.Task[None] | None = None
         if container_tag is not None:
@@ -145,8 +150,10 @@ class SupermemoryLiveKit(rtc.EventEmitter[EventName]):
 
     @property
     def state(self) -> State:
-        """`on`, `paused` (recall goes on, nothing is stored) or `off` (no memory)."""
-        return "off" if self._binding is None else "paused" if self._turns.paused else "on"
+        """`on`, `paused` (recall goes on, nothing is stored) or `off` (no memory, or the call is over)."""
+        if self._binding is None or self._closing is not None:
+            return "off"
+        return "paused" if self._turns.paused else "on"
 
     @property
     def user_turns(self) -> int:
@@ -189,6 +196,8 @@ class SupermemoryLiveKit(rtc.EventEmitter[EventName]):
             )
             return None
         self._session_id = self._session_id or _session_id(session_id)
+        # What an earlier binding to the same caller takes back must not be what this one stores.
+        again = self._let_go.count(tag)
 
         def on_recalled(facts: list[Fact], waited: float) -> None:
             if self._binding is binding:
@@ -199,7 +208,7 @@ class SupermemoryLiveKit(rtc.EventEmitter[EventName]):
             self._params,
             self._summary,
             tag=tag,
-            session_id=self._session_id,
+            session_id=f"{self._session_id}-{again + 1}" if again else self._session_id,
             on_recalled=on_recalled,
         )
         self._begin()
@@ -214,9 +223,10 @@ class SupermemoryLiveKit(rtc.EventEmitter[EventName]):
         if self._binding is None:
             return
         binding, self._binding = self._binding, None
-        self._turns.paused = self._turns.was_paused = False
+        self._turns.let_go()
         self._tools.reset()
         self._let_go_at = time.time()
+        self._let_go.append(binding.tag)
         if _loop_is_running():  # without one nothing has been asked for or stored
             self._spawn(binding.release(FLUSH_TIMEOUT))
             self._spawn(self._wrapper.strip(self._let_go_at))
@@ -340,6 +350,8 @@ class SupermemoryLiveKit(rtc.EventEmitter[EventName]):
         item = event.item
         if item.type == "agent_handoff" and self._session is not None:
             self._wrapper.wrap(_current_agent(self._session))
+            if self._let_go:  # it may have been made with a context that was preloaded for somebody else
+                self._spawn(self._wrapper.strip(self._let_go_at))
         if isinstance(item, ChatMessage) and not blocks.is_block(item):
             self._turns.message(item, self._binding)
 
@@ -372,10 +384,11 @@ class SupermemoryLiveKit(rtc.EventEmitter[EventName]):
 
         Recall goes on; the `remember` tool refuses.
         """
-        if self._binding is None or self._turns.paused:
+        if self._turns.paused:
             return
         self._turns.pause()
-        self._binding.capture.drop_current_turn()
+        if self._binding is not None:
+            self._binding.capture.drop_current_turn()
         self._tell("state_changed")
 
     def resume(self) -> None:
@@ -436,6 +449,8 @@ class SupermemoryLiveKit(rtc.EventEmitter[EventName]):
         binding = self._bound()
         binding.check_shown(ids)
         gone = await binding.forget(ids) if ids else []
+        if self._binding is not binding:  # let go meanwhile: these were somebody else's
+            return []
         if gone:
             self._tell("forgotten", gone)
         return gone
@@ -449,7 +464,7 @@ class SupermemoryLiveKit(rtc.EventEmitter[EventName]):
         binding = self._bound()
         self._turns.cut()
         gone, removed = await binding.erase()
-        if gone:
+        if gone and self._binding is binding:
             self._tell("forgotten", gone)
         return removed
 
@@ -487,6 +502,8 @@ class SupermemoryLiveKit(rtc.EventEmitter[EventName]):
     def _bound(self) -> Binding:
         if self._binding is None:
             raise MemoryConfigurationError("There is no memory in this call: bind() it to a caller first.")
+        if self._closing is not None:
+            raise MemoryConfigurationError("This memory's call has ended: use MemoryStore outside of a call.")
         return self._binding
 
     def _answers_from_prompts(self) -> bool:
@@ -504,6 +521,8 @@ class SupermemoryLiveKit(rtc.EventEmitter[EventName]):
 
     def _begin(self) -> Binding | None:
         """Starts what needs a running loop, since `bind` may have been called without one."""
+        if self._closing is not None:
+            return None
         if self._binding is not None and _loop_is_running():
             self._binding.recall.start()
         return self._binding

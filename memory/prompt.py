@@ -104,7 +104,7 @@ def ago(when: datetime, now: datetime) -> str:
 
 def fit(text: str, limit: int) -> str:
     """`text` on one line within `limit` characters, cut at the end of a sentence, else of a word."""
-    text = plain(text)
+    text = plain(text[: 8 * limit])  # a hit can be a whole document
     if len(text) <= limit:
         return text
     head = text[: limit - 2]

@@ -172,6 +172,8 @@ class MemoryStore:
             if not fact_id or fact_id.startswith(AGGREGATED):
                 raise MemoryConfigurationError(f"The fact id {fact_id!r} cannot be forgotten by itself.")
         details = await asyncio.gather(*(self._detail(tag, fact_id) for fact_id in wanted))
+        for fact_id, detail in zip(wanted, details, strict=True):
+            self._unfinished[tag, fact_id] = detail
         failure: MemoryStoreError | None = None
         failed: set[str] = set()
         memories = sorted({memory for detail in details for memory in detail.memories})
@@ -189,18 +191,17 @@ class MemoryStore:
                 failed.update(targets)
         gone = []
         for fact_id, detail in zip(wanted, details, strict=True):
-            here = self._unfinished[tag, fact_id] = detail
             try:
-                if failed & {*here.memories, *here.documents}:
+                if failed & {*detail.memories, *detail.documents}:
                     continue
-                for transcript in here.transcripts:
+                for transcript in detail.transcripts:
                     if transcript != except_document:
-                        await self.take_out(tag, transcript, [here.fact.text])
+                        await self.take_out(tag, transcript, [detail.fact.text])
             except MemoryStoreError as error:
                 failure = error
                 continue
-            del self._unfinished[tag, fact_id]
-            gone.append(here.fact)
+            self._unfinished.pop((tag, fact_id), None)
+            gone.append(detail.fact)
         if len(gone) < len(wanted):
             raise MemoryStoreError(
                 f"{len(wanted) - len(gone)} of {len(wanted)} facts could not be forgotten.",
@@ -240,9 +241,17 @@ class MemoryStore:
         texts = {same(fact.text) for fact in found}
         return found + [fact for fact in remembered if same(fact.text) not in texts]
 
-    async def remember(self, tag: str, text: str, metadata: Mapping[str, str]) -> Fact:
-        """Stores one fact as a document of its own; the id is ours, so that a lost answer can be checked."""
-        document_id = f"lk-fact-{uuid.uuid4().hex}"
+    async def remember(
+        self, tag: str, text: str, metadata: Mapping[str, str], document_id: str = "", *, again: bool = False
+    ) -> Fact:
+        """Stores one fact as a document of its own; the id is ours, so that a lost answer can be checked.
+
+        `again` looks first whether an earlier attempt with this id was carried out after all.
+        """
+        document_id = document_id or f"lk-fact-{uuid.uuid4().hex}"
+        made = make_fact(DOCUMENT_FACT + document_id, text, datetime.now(UTC), "remembered", False)
+        if again and await self.document(tag, document_id) is not None:
+            return made
         request = self._client.add(
             tag,
             id=document_id,
@@ -255,7 +264,7 @@ class MemoryStore:
         except MemoryStoreError as error:
             if not error.ambiguous or await self.document(tag, document_id) is None:
                 raise
-        return make_fact(DOCUMENT_FACT + document_id, text, datetime.now(UTC), "remembered", False)
+        return made
 
     async def append(self, tag: str, document_id: str, content: str, metadata: Mapping[str, Any]) -> None:
         """Adds `content` to a document, which is made when it is not there."""

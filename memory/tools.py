@@ -41,6 +41,8 @@ class _Preview:
     turn: int
     outcome: str | None = None
     """What forgetting it said, so that a repeated call of the same turn says the same."""
+    done_in: int = 0
+    """The caller's turn in which it was forgotten."""
 
 
 class MemoryTools:
@@ -117,10 +119,10 @@ class MemoryTools:
         self._refuse_without_memory()
         preview = self._preview
         if confirmed and preview is not None and same(preview.query) == same(query):
-            if preview.outcome is not None:
-                return preview.outcome
-            if preview.turn < self._memory.user_turns:
+            if preview.outcome is None and preview.turn < self._memory.user_turns:
                 return await self._forget(preview)
+            if preview.outcome is not None and preview.done_in == self._memory.user_turns:
+                return preview.outcome
         return await self._read_back(query)
 
     async def _read_back(self, query: str) -> str:
@@ -130,6 +132,9 @@ class MemoryTools:
         except (MemoryStoreError, TimeoutError):
             raise ToolError("I could not look up what would be forgotten.") from None
         if not facts:
+            done = self._preview
+            if done is not None and done.outcome is not None and same(done.query) == same(query):
+                return done.outcome  # asked again for the answer, and not told again since
             self._preview = None
             return "Nothing about that is remembered, so there is nothing to forget."
         self._preview = _Preview(query, facts, self._memory.user_turns)
@@ -149,6 +154,7 @@ class MemoryTools:
             if _is_open(error):
                 raise ToolError("I could not confirm that it was forgotten.") from None
             raise ToolError("I could not forget that.") from None
+        preview.done_in = self._memory.user_turns
         preview.outcome = f"Forgotten for good: {_prose(gone)}" if gone else "Nothing was forgotten."
         return preview.outcome
 

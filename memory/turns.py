@@ -83,6 +83,11 @@ class Turns:
         self.paused = False
         self.cut()
 
+    def let_go(self) -> None:
+        """Whoever is bound next had no part in what was said so far, nor in the answer to it."""
+        self.paused = self.was_paused = False
+        self.cut()
+
     def cut(self) -> None:
         """Keeps out what was said so far and is not captured yet."""
         self._off_record = True

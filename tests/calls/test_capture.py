@@ -135,7 +135,7 @@ async def test_bare_address_is_stored_as_words(remember_for: Make, faults: Fault
     memory = remember_for(session_id="room")
     async with call_with(memory) as call:
         await call.types("https://internal.example/secret")
-    await memory.remember("https://internal.example/secret")
+        await memory.remember("https://internal.example/secret")
     await memory.aclose()
     assert len(added(faults)) == 2
     assert all(not re.match(r"\s*\w+://", content) for content in added(faults))
@@ -272,7 +272,7 @@ async def test_capture_never_stores_no_transcript_but_what_was_asked_for(
     memory = remember_for(session_id="room", capture="never")
     async with call_with(memory) as call:
         await call.says("I'm vegetarian")
-    await memory.remember("The caller likes jazz")
+        await memory.remember("The caller likes jazz")
     await memory.aclose()
     assert added(faults) == ["The caller likes jazz"]
 
@@ -314,3 +314,15 @@ async def test_aclose_is_idempotent_and_bounded(
         await asyncio.gather(memory.aclose(), memory.aclose())
         await memory.aclose()
     assert numbers(caplog)["lines_lost"] == 2
+
+
+async def test_pause_before_the_caller_is_known_holds(remember_for: Make, client: AsyncSupermemory) -> None:
+    """A wish is not lost because it comes early."""
+    memory = remember_for(None, session_id="room")
+    memory.pause()
+    memory.bind("alice")
+    assert memory.state == "paused"
+    async with call_with(memory) as call:
+        await call.says("My PIN is 1234")
+    await memory.aclose()
+    assert await stored(client) == []

@@ -270,3 +270,20 @@ async def test_remembered_fact_that_a_newer_one_replaced_is_not_listed(client: A
     await store.remember("alice", "I'm vegetarian", {})
     await store.remember("alice", "I eat meat again", {})
     assert await texts(client) == ["I eat meat again"]
+
+
+async def test_what_is_told_again_is_not_called_forgotten(
+    remember_for: Make, client: AsyncSupermemory
+) -> None:
+    """The same words to forget it, in a later turn, read back what has come since."""
+    await tell(client, "The caller is allergic to peanuts")
+    memory = remember_for()
+    query = {"query": "peanuts allergy"}
+    confirmed = {**query, "confirmed": True}
+    moves = [ToolCall("forget", query), ToolCall("forget", confirmed), ToolCall("forget", confirmed)]
+    async with scripted(memory, *moves) as call:
+        await call.says("Forget my peanut allergy")
+        assert (await call.says("Yes")).startswith("Forgotten for good")
+        await memory.remember("The caller is allergic to peanuts after all")
+        assert (await call.says("Yes, forget it")).startswith("Not forgotten yet")
+    await memory.aclose()

@@ -68,3 +68,13 @@ def test_settled_words_end_the_turn() -> None:
     assert first.began is not None
     assert second.began is not None
     assert first.began <= second.began
+
+
+def test_message_that_comes_late_leaves_the_words_after_it() -> None:
+    """A hook took its time, and the caller went on meanwhile."""
+    heard = Heard()
+    heard.add("I live in Boston")
+    heard.add("I love opera")
+    missed, own = heard.take("I live in Boston", spoken=True)
+    assert (missed.text, own.text) == ("", "I live in Boston")
+    assert heard.settle().text == "I love opera"
