@@ -1,7 +1,7 @@
 """The exceptions of this module.
 
 - SupermemoryLiveKitError
-  - MemoryConfigurationError: something to fix in the code or the settings; raised at construction
+  - MemoryConfigurationError: something to fix in the code or the settings
   - MemoryStoreError: the memory service did not do what was asked
 """
 
