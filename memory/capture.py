@@ -109,8 +109,13 @@ class Capture:
             self._stored = []
             return removed
 
-    def drop_current_turn(self) -> None:
-        """Takes back the caller's lines that the agent has not answered yet."""
+    def drop_current_turn(self, *, answering: bool) -> None:
+        """Takes back the caller's lines that the agent has not answered yet.
+
+        `answering` says that it has begun to: what it has said so far goes too, since it may repeat them.
+        """
+        while answering and self._unsent and self._unsent[-1].speaker == "Agent":
+            self._unsent.pop()
         while self._unsent and self._unsent[-1].speaker == "Caller":
             self._unsent.pop()
 

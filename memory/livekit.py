@@ -388,7 +388,8 @@ class SupermemoryLiveKit(rtc.EventEmitter[EventName]):
             return
         self._turns.pause()
         if self._binding is not None:
-            self._binding.capture.drop_current_turn()
+            answering = self._session is not None and self._session.agent_state in ("thinking", "speaking")
+            self._binding.capture.drop_current_turn(answering=answering)
         self._tell("state_changed")
 
     def resume(self) -> None:

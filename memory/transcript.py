@@ -25,7 +25,7 @@ _LINE = re.compile(
     re.MULTILINE,
 )
 _TAG = re.compile(r"</?[a-zA-Z][^<>]{0,300}>")
-_MARKDOWN = re.compile(r"(\*{1,3}|_{2,3}|`{1,3}|~~)(?=\S)(.+?)(?<=\S)\1")
+_MARKDOWN = re.compile(r"(\*{1,3}|_{2,3}|`{1,3}|~~)(?=\S)(.{1,300}?)(?<=\S)\1")
 _LINE_START = re.compile(r"^\s*(?:#{1,6}|[*+-]|>)\s+", re.MULTILINE)
 # Bidirectional overrides, zero width marks and tag characters: text that shows as something else.
 # The joiners U+200C and U+200D stay, since Persian and emoji need them.

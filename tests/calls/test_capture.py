@@ -246,6 +246,35 @@ async def test_model_knows_of_a_pause(remember_for: Make, client: AsyncSupermemo
         assert PAUSED not in str(call.transcript)
 
 
+async def test_pause_by_a_tool_reaches_the_sentence_that_asked_for_it(
+    remember_for: Make, client: AsyncSupermemory
+) -> None:
+    """The agent has said "one moment" before its tool pauses; the answered turn before it is kept."""
+    memory = remember_for(session_id="room", capture_interval=60.0)
+    heard = asyncio.Event()
+
+    @llm.function_tool
+    async def do_not_remember() -> str:
+        """Stop storing."""
+        await heard.wait()
+        memory.pause()
+        return "Paused."
+
+    def model(request: Request) -> Reply:
+        if request.tool_output is not None or "PIN" not in request.user_text:
+            return Reply("All right.")
+        return Reply("One moment please.", calls=[ToolCall("do_not_remember")])
+
+    agent = Agent(instructions="Be brief.", tools=[do_not_remember])
+    async with call_with(memory, agent, model=model) as call:
+        await call.says("I live in Boston")
+        assert await call.says("My PIN is 4711, do not remember this") == "One moment please."
+        heard.set()
+        await call.reply()
+    await memory.aclose()
+    assert by_caller(await stored(client)) == ["I live in Boston"]
+
+
 async def test_turn_that_began_while_paused_is_not_stored(
     remember_for: Make, client: AsyncSupermemory
 ) -> None:
