@@ -188,6 +188,8 @@ async def json_object(request: web.Request) -> dict[str, object]:
             raw = await request.read()
     except TimeoutError:
         raise ApiError(408, "too_slow", "The body did not arrive in time.") from None
+    except web.RequestPayloadError:  # it is not encoded as its headers say
+        raw = b""
     try:
         value = json.loads(raw)
     except (ValueError, RecursionError):

@@ -6,6 +6,7 @@ import asyncio
 import dataclasses
 import ipaddress
 import logging
+from collections.abc import AsyncIterator
 
 import aiohttp
 import pytest
@@ -335,3 +336,21 @@ async def test_a_slow_body_does_not_hold_a_request_for_ever(
         assert (await reader.readline()).startswith(b"HTTP/1.1 408")
     writer.close()
     await writer.wait_closed()
+
+
+async def test_body_that_is_not_encoded_as_it_says_is_a_bad_request(service: Service) -> None:
+    """And no failure of ours, with a traceback in the log."""
+    headers = {
+        "Content-Type": "application/json",
+        "Content-Encoding": "gzip",
+        "Origin": service.url.rstrip("/"),
+    }
+    async with (
+        aiohttp.ClientSession(service.url, skip_auto_headers=["Content-Encoding"]) as session,
+        session.request("DELETE", "/api/memories", data=_chunks(b"xx"), headers=headers) as answer,
+    ):
+        assert answer.status == 400
+
+
+async def _chunks(body: bytes) -> AsyncIterator[bytes]:
+    yield body
