@@ -45,8 +45,11 @@ settings.load()
 LONGEST_CALL = 30 * 60.0
 """Seconds; an open room costs money for as long as it is open."""
 
-ARRIVAL = 20.0
-"""Seconds that the agent waits for a caller who is not in the room."""
+ARRIVAL = 60.0
+"""Seconds that the agent waits for somebody to come into an empty room."""
+
+ABSENCE = 15.0
+"""Seconds that it waits for the caller whom the dispatch names: they were there when it was sent."""
 
 LONGEST_SENTENCE = 20.0
 """Seconds that a goodbye may take before the call ends without it."""
@@ -227,7 +230,7 @@ def read_dispatch(ctx: JobContext) -> dict[str, str]:
 async def wait_for_caller(ctx: JobContext, identity: str | None) -> rtc.RemoteParticipant | None:
     """The caller, or None and an empty room deleted: they have hung up, and our joining opened it anew."""
     try:
-        async with asyncio.timeout(ARRIVAL):
+        async with asyncio.timeout(ABSENCE if identity else ARRIVAL):
             return await ctx.wait_for_participant(identity=identity)
     except TimeoutError:
         if not ctx.room.remote_participants:

@@ -136,7 +136,7 @@ async def test_caller_who_hung_up_before_the_agent_came_is_not_waited_for_long(
     monkeypatch: pytest.MonkeyPatch, others: list[str]
 ) -> None:
     """An agent that joins opens the room anew, and an open room costs money; one with people in it stays."""
-    monkeypatch.setattr(agent, "ARRIVAL", 0.05)
+    monkeypatch.setattr(agent, "ABSENCE", 0.05)
     with job(*map(FakeParticipant, others), metadata=CALLER) as made:
         await agent.entrypoint(made.ctx)
         await end_job(made.ctx, agent.store_the_call)
