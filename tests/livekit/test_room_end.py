@@ -53,7 +53,10 @@ async def test_a_second_agent_leaves_a_call_that_has_one(
         )
         await worker.logs("process exiting", room="two-agents", reason="another agent is in this call")
         await answered_by_one(caller)
-        assert [agent.identity for agent in caller.agents] == [first.identity]
+        await caller.until(
+            lambda: [agent.identity for agent in caller.agents] == [first.identity],
+            "the second one to be gone",
+        )
 
 
 async def test_of_two_agents_that_wait_for_a_caller_one_leaves(
