@@ -80,7 +80,7 @@ class Binding:
             fact = await self._store.remember(
                 self.tag, content, {"session_id": self._session_id}, document_id, again=asked is not None
             )
-            del self._unanswered[same(text)]
+            self._unanswered.pop(same(text), None)
             self._remembered.append(fact)
         if self._released:  # stored under the wrong person while it was being let go
             await self._forget_remembered()
