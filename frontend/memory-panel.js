@@ -9,6 +9,8 @@ export function element(tag, properties = {}, ...children) {
   return made;
 }
 
+const WORKING = 'One moment…';
+
 const STEPS = [['year', 31_536_000], ['month', 2_592_000], ['week', 604_800], ['day', 86_400], ['hour', 3600], ['minute', 60]];
 
 /** "3 weeks ago", or "" for a time that is not known. */
@@ -181,11 +183,11 @@ export class MemoryPanel {
   async #run(act) {
     if (this.#busy) return;
     this.#busy = true;
-    this.#say('One moment…');
+    this.#say(WORKING);
     this.#draw();
     try {
       await act();
-      if (this.note.textContent === 'One moment…') this.#say('');
+      if (this.note.textContent === WORKING) this.#say('');
     } catch (problem) {
       await this.load();
       this.#say(problem);

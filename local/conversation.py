@@ -179,8 +179,9 @@ class _Call:
                 self._terminal.line(f"{command:15}{what}")
 
     async def _list(self) -> None:
+        assert self._tag is not None
         try:
-            facts = await self._memory.facts()
+            facts = await self._store.facts(self._tag)
         except MemoryStoreError as error:
             self._terminal.line(str(error), RED)
             return

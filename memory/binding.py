@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import re
-import uuid
 from collections.abc import Awaitable, Callable, Sequence
 
 from . import identity, transcript
 from .capture import Capture
 from .errors import MemoryConfigurationError, MemoryStoreError
-from .facts import DOCUMENT_FACT, Fact, same
+from .facts import DOCUMENT_FACT, Fact, new_document_id, same
 from .forgetting import told
 from .params import InputParams
 from .recall import Recall
@@ -76,7 +75,7 @@ class Binding:
             # A bare address would be fetched and its page ingested.
             content = f"The caller asked to remember: {text}" if _ADDRESS.fullmatch(text) else text
             asked = self._unanswered.get(same(text))
-            document_id = self._unanswered[same(text)] = asked or f"lk-fact-{uuid.uuid4().hex}"
+            document_id = self._unanswered[same(text)] = asked or new_document_id()
             fact = await self._store.remember(
                 self.tag, content, {"session_id": self._session_id}, document_id, again=asked is not None
             )

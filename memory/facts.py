@@ -7,6 +7,7 @@ such an answer provokes; `store.py` calls them under its guard.
 from __future__ import annotations
 
 import re
+import uuid
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal
@@ -117,6 +118,11 @@ def profile_facts(answer: Any) -> list[Fact]:
     profile = answer.profile
     items = [*(profile.static or []), *(profile.dynamic or [])] if profile else []
     return [make_fact(item.id, item.memory, None, "profile", False) for item in items if item.memory]
+
+
+def new_document_id() -> str:
+    """For the document of one remembered fact."""
+    return f"lk-fact-{uuid.uuid4().hex}"
 
 
 def hits_of(answer: Any) -> list[Hit]:

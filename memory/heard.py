@@ -59,12 +59,7 @@ class Heard:
         One that is not was typed, which leaves the turn that is being spoken alone, or with `spoken` a hook
         has edited it: it is whole then.
         """
-        end, count, rest = len(self._finals), *_split(self._finals, message)
-        if not count:
-            # The message comes late, and the caller has gone on meanwhile: their later words are not its own.
-            late = (at for at in range(end - 1, 0, -1) if _split(self._finals[:at], message)[1] == "")
-            end = next(late, end)
-            count, rest = _split(self._finals[:end], message)
+        end, count, rest = _find(self._finals, message)
         if not spoken and (not count or rest):
             return Words(), Words(message)
         finals, self._finals = self._finals[:end], self._finals[end:]
@@ -79,6 +74,20 @@ class Heard:
 
 def _fresh(finals: Sequence[_Final]) -> list[_Final]:
     return [final for final in finals if not final.settled]
+
+
+def _find(finals: Sequence[_Final], message: str) -> tuple[int, int, str]:
+    """Before which final `message` ends, how many finals it begins with, and what follows them in it.
+
+    One that comes late ends before others: the caller has gone on meanwhile, and those are not its own.
+    """
+    count, rest = _split(finals, message)
+    if not count:
+        for end in range(len(finals) - 1, 0, -1):
+            late, left = _split(finals[:end], message)
+            if not left:
+                return end, late, left
+    return len(finals), count, rest
 
 
 def _split(finals: Sequence[_Final], message: str) -> tuple[int, str]:

@@ -68,14 +68,12 @@ def container_tag_for(identity: str | None) -> str | None:
     """
     if not isinstance(identity, str) or is_sentinel(identity) or is_stock_identity(identity):
         return None
-    if _SIP_SCHEME.match(_unmarked(identity)) and is_hidden_number(identity):
+    unmarked = _unmarked(identity)
+    is_number = _NUMBER_FORM.match(unmarked)
+    if (is_number or _SIP_SCHEME.match(unmarked)) and is_hidden_number(identity):
         return None
-    if _NUMBER_FORM.match(_unmarked(identity)):
-        if is_hidden_number(identity):
-            return None
-        number = phone_number(identity)
-        if number is not None:
-            return _derive(_DERIVED, number)
+    if is_number and (number := phone_number(identity)) is not None:
+        return _derive(_DERIVED, number)
     if is_container_tag(identity) and not identity.startswith(_DERIVED):
         return identity
     return _derive(_DERIVED, identity)

@@ -10,7 +10,7 @@ import uuid
 import weakref
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
-from typing import Any, Concatenate, Literal, ParamSpec
+from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec
 
 from livekit import rtc
 from livekit.agents import (
@@ -26,7 +26,6 @@ from livekit.agents import (
 )
 from livekit.agents.llm import ChatMessage, RealtimeModel
 from livekit.agents.utils import is_given
-from supermemory import AsyncSupermemory
 
 from . import blocks, identity, prompt
 from .binding import Binding
@@ -38,6 +37,9 @@ from .telemetry import Summary
 from .tools import MemoryTools
 from .turns import Turns, was_spoken
 from .wrapping import AgentWrapper
+
+if TYPE_CHECKING:
+    from supermemory import AsyncSupermemory
 
 logger = logging.getLogger("memory")
 
@@ -113,13 +115,8 @@ class SupermemoryLiveKit(rtc.EventEmitter[EventName]):
         """
         super().__init__()
         self._params = params or InputParams()
-        self._owned = make_client(api_key, base_url) if client is None else None
-        used = client or self._owned
-        if not isinstance(used, AsyncSupermemory):
-            raise MemoryConfigurationError(
-                f"client is a {type(used).__name__}, which would stop the call for each request: pass an "
-                "AsyncSupermemory."
-            )
+        used = make_client(api_key, base_url) if client is None else client
+        self._owned = used if client is None else None
         self._store = MemoryStore(used)
         self._summary = Summary(store="embedded" if _EMBEDDED_HOST in str(used.base_url) else "supermemory")
         self._session_id = (session_id or "").strip()

@@ -11,7 +11,6 @@ import asyncio
 import functools
 import os
 import ssl
-import uuid
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -47,6 +46,7 @@ from .facts import (
     make_fact,
     matches,
     memory_detail,
+    new_document_id,
     profile_facts,
     remembered_chunks,
     remembered_document,
@@ -122,6 +122,11 @@ class MemoryStore:
     """
 
     def __init__(self, client: AsyncSupermemory) -> None:
+        if not isinstance(client, AsyncSupermemory):
+            raise MemoryConfigurationError(
+                f"client is a {type(client).__name__}, which would stop the call for each request: pass an "
+                "AsyncSupermemory."
+            )
         self._client = client.with_options(max_retries=0)
         # The SDK imports each of these on first use, 50 ms that would fall into the conversation.
         _ = client.documents, client.memories, client.namespaces
@@ -248,7 +253,7 @@ class MemoryStore:
 
         `again` looks first whether an earlier attempt with this id was carried out after all.
         """
-        document_id = document_id or f"lk-fact-{uuid.uuid4().hex}"
+        document_id = document_id or new_document_id()
         made = make_fact(DOCUMENT_FACT + document_id, text, datetime.now(UTC), "remembered", False)
         if again and await self.document(tag, document_id) is not None:
             return made

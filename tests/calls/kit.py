@@ -53,6 +53,11 @@ async def texts(client: AsyncSupermemory, tag: str = "alice") -> list[str]:
     return [fact.text for fact in await MemoryStore(client).facts(tag)]
 
 
+async def everything(client: AsyncSupermemory, tag: str = "alice") -> str:
+    """All that is stored of the caller, to look for a word in it."""
+    return str(await MemoryStore(client).export(tag))
+
+
 async def stored(client: AsyncSupermemory, session_id: str = "room", tag: str = "alice") -> list[Line]:
     """The transcript of one call; empty when nothing was stored."""
     listed = await client.list(tag, "documents", include={"content": True})

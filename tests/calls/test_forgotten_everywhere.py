@@ -8,9 +8,9 @@ import re
 import pytest
 from supermemory import AsyncSupermemory
 
-from memory import MemoryStore, MemoryStoreError, SupermemoryLiveKit
+from memory import MemoryStoreError, SupermemoryLiveKit
 from memory.embedded import Faults
-from tests.calls.kit import Make, call_with, tell, texts
+from tests.calls.kit import Make, call_with, everything, tell, texts
 from tests.support.waiting import eventually
 
 
@@ -19,10 +19,6 @@ async def call_of(memory: SupermemoryLiveKit, *said: str) -> None:
         for words in said:
             await call.says(words)
     await memory.aclose()
-
-
-async def everything(client: AsyncSupermemory) -> str:
-    return str(await MemoryStore(client).export("alice"))
 
 
 async def forget(memory: SupermemoryLiveKit, query: str) -> list[str]:

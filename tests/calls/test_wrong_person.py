@@ -12,22 +12,17 @@ from supermemory import AsyncSupermemory, Supermemory
 
 from memory import (
     MemoryConfigurationError,
-    MemoryStore,
     SupermemoryAgent,
     SupermemoryLiveKit,
     container_tag_for,
 )
 from memory.embedded import Faults
 from memory.identity import container_tag_of
-from tests.calls.kit import Make, call_with, tell
+from tests.calls.kit import Make, call_with, everything, tell
 from tests.harness import Call, FakeParticipant, Reply, ToolCall
 from tests.support.waiting import eventually
 
 SIP = rtc.ParticipantKind.PARTICIPANT_KIND_SIP
-
-
-async def everything(client: AsyncSupermemory, tag: str) -> str:
-    return str(await MemoryStore(client).export(tag))
 
 
 def hand_over(memory: SupermemoryLiveKit, to: str = "bob") -> None:
